@@ -127,8 +127,8 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
 
     ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
     higher threshold, or 0 if validity never falls. To find it, validity at each threshold is
-    compared with the best validity at or below this threshold. ``ci_high`` is the highest upper bound of
-    all these falls.
+    compared with the best validity at or below this threshold. ``ci_high`` is the highest upper
+    bound of all these falls.
     """
     first = passes.first
     values = curve(passes, thresholds, hits)

@@ -1,11 +1,12 @@
-"""Compares lookup that a model has learned to ask for with lookup that a rule triggers: the rows of
-the notebook learned_lookup (data/mini/ASKING.md).
+"""Compares lookups that a model has learned to ask for with lookups that a rule triggers: the rows
+of the notebook learned_lookup (data/mini/ASKING.md).
 
 All models of one size answer the same tasks in the same three passes. These models are the base
-model, and models that learned to write a mark before an API's name. Each of them learned the mark
-from a different training corpus, called an *arm*. Rows have the base model's name, and conditions
-name the arm. For example, ``share_25/errors asked`` is the model of the arm *errors* with
-documentation for the quarter of the tasks that has the highest probability of the mark.
+model and several further trainings of it. Each training has its own corpus, called an *arm*; in
+most arms, a mark stands before some APIs' names, and the model learns to write the mark where it
+needs documentation. Rows have the base model's name, and conditions name the arm. For example,
+``share_25/errors asked`` is the model of the arm *errors* with documentation for the quarter of the
+tasks that has the highest probability of the mark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +34,10 @@ from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_int
 from lookuplab.toolgen.pairs import MARK
 from lookuplab_notebooks.cloudapibench.triggers import best, curve, folds, looked_up, lowest
 
+# how often an API was in the training texts: label -> highest count
 BANDS = {"0": 0, "1-3": 3, "4-10": 10, "11-30": 30, "31-100": 100, "101-300": 300, "301-600": 600}
 RULES = {"dag_index_lookup": 0.8, "dag_plus_plus": 0.8, "asked": 0.5}  # policy -> threshold
+# pairs (new, old) of "<arm> <order>"; errors-seed1 is the arm *errors*, trained with another seed
 COMPARED = [("errors asked", "errors confidence"), ("errors asked", "base confidence")]
 COMPARED += [("errors asked", "frequency asked"), ("errors asked", "errors random")]
 COMPARED += [("errors confidence", "base confidence"), ("unmarked confidence", "base confidence")]
@@ -72,7 +75,7 @@ def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, st
     there = [name for name in mini_models() for model in models if name.startswith(f"{model}-")]
     for arm in arms:
         if not any(name.endswith(f"-{arm}") for name in there):
-            raise UserError(f"arms: no model learned as {arm!r}; there are: {', '.join(there)}")
+            raise UserError(f"arms: no model has the arm {arm!r}; there are: {', '.join(there)}")
     named = {model: {arm: f"{model}-{arm}" for arm in arms} for model in models}
     return {
         model: {"base": model} | {arm: name for arm, name in own.items() if name in there}
@@ -124,9 +127,10 @@ def share_rows(
     """Return rows of valid calls against the share of tasks with documentation. The condition is
     ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``.
 
-    ``hits`` maps a metric to the precision of its retriever in percent, or to None for BM25's own
-    results. At the ``compared`` shares, there are also the paired differences of ``COMPARED``, over
-    all tasks and by class, with the metric ``<metric without percent>change_points``.
+    ``hits`` maps the name of a metric to the precision of the retriever in percent, or to None for
+    BM25's own results. At the ``compared`` shares, there are also the paired differences of
+    ``COMPARED``, over all tasks and by class, with the metric ``<metric without
+    percent>change_points``.
     """
     rows = []
     first = next(iter(arms.values())).first
@@ -155,12 +159,12 @@ def share_rows(
 
 
 def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
-    """Return rows of valid calls, the share of lookups, and the tokens that are read and written
-    per task, at a precision of 50%.
+    """Return rows that compare rules for when to retrieve: valid calls, the share of lookups, and
+    the tokens that are read and written per task. The retriever's precision is 50%.
 
-    Some rules decide for each task (``RULES``); *asked*, for example, retrieves if the mark has a
-    probability above 50%. The other rules retrieve for a fixed share of the tasks, those with the
-    most probable mark or the lowest confidence.
+    Some rules decide for each task alone (``RULES``); *asked*, for example, retrieves if the mark
+    has a probability above 50%. The other rules retrieve for a fixed share of the tasks: those with
+    the most probable mark or the lowest confidence.
     """
     rows = []
     base = arms["base"].first
@@ -239,7 +243,7 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
     for arm, answered in arms.items():
         p = answered.passes
         first = answered.first
-        harm = 1.0 * p.miss.valid - first.valid
+        harm = 1.0 * p.miss.valid - first.valid  # 1.0: booleans cannot be subtracted
         copied = (p.miss.name == np.array(answered.shown)).to_numpy(dtype=float)
         numbers = {
             "valid_percent": first.valid,

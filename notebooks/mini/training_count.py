@@ -2,7 +2,8 @@
 dose_response.ipynb). Two logistic curves over log(1 + count) are fitted: without documentation, and
 with the correct documentation.
 
-The curves show an effect of the count only in a world in which the counts were drawn at random.
+The curves show the effect of the count only if the counts were assigned at random, as for the mini
+models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[
     share = np.average(valid, weights=weights)
     size = weights.sum()
     if share in (0, 1):
-        # no slope can be estimated; half a call of the other kind is added to keep the odds finite
+        # no slope can be estimated; half a valid and half an invalid call keep the odds finite
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
     model = LogisticRegression(C=PENALTY).fit(log_count[:, None], valid, sample_weight=weights)
     return float(model.intercept_[0]), float(model.coef_[0, 0])
@@ -41,7 +42,7 @@ def half(curve: tuple[float, float]) -> float:
     """Return the value of log(1 + count) at which a rising curve (intercept, slope) crosses 50%.
 
     For a curve that does not rise, return minus infinity if it is at 50% or above at count 0, and
-    else infinity.
+    otherwise infinity.
     """
     intercept, slope = curve
     return -intercept / slope if slope > 0 else -np.inf if intercept >= 0 else np.inf
@@ -71,9 +72,9 @@ def training_count_rows(
     - ``half_at`` of ``<way>``: the count at which the curve crosses 50%.
     - ``meet_at`` of ``documented - alone``: the count from which documentation no longer helps.
 
-    ``half_at`` and ``meet_at`` are limited to 0 (from the start) to 600 (nowhere in the range).
-    Intervals come from the jackknife over APIs. The intervals of ``half_at`` and ``meet_at`` are
-    computed on the scale log(1 + count).
+    ``half_at`` and ``meet_at`` are limited to counts from 0 to 600: 0 means "already at the start",
+    600 means "nowhere in the range". Intervals come from the jackknife over APIs. The intervals of
+    ``half_at`` and ``meet_at`` are computed on the scale log(1 + count).
     """
     log_count = np.log1p(np.asarray(counts, dtype=float))
     grid = np.log1p(SHOWN_COUNTS)
@@ -96,6 +97,7 @@ def training_count_rows(
             curves = [curve(at, of_sample) for at in range(len(ways))]
             shares = [1 / (1 + np.exp(-intercept - slope * grid)) for intercept, slope in curves]
             crossings = [*map(half, curves), meeting(*curves)]
+            # the jackknife would leave out infinite crossings
             found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
         return np.array(found)
 

@@ -7,12 +7,13 @@ the other notebooks. The endpoint must be OpenAI-compatible and accept ``tools``
 Each turn is an answer in the completion store. The key of a turn contains the whole conversation so
 far, so an answered turn is never requested again, and a killed run loses only the turns in flight.
 
-The server's replies are not trusted. A call with another name, or whose arguments are not
-``{"query": "some text"}``, is answered by an error message and counts as a call. The next request
-repeats such a call without its arguments, and with its name only if this is a valid name. Calls
-beyond the allowed number are left out. After the last allowed call, the model gets ``tool_choice:
-none``; if it calls the tool all the same, the text that it wrote in this turn is its answer. The
-ids of calls are made here, not taken from the server.
+The server's replies are not trusted. A call is invalid if it names another tool, or if its
+arguments are not ``{"query": "some text"}``. An invalid call counts as a call and is answered by an
+error message. The next request repeats the call without its arguments; if the name has forbidden
+characters, it is replaced by ``lookup``. Calls beyond the allowed number are left out. After the
+last allowed call, requests have ``tool_choice: none``; if the model calls the tool all the same,
+the text that it wrote in this turn is its answer. The ids of calls are made here, not taken from
+the server.
 """
 
 import json
@@ -47,7 +48,9 @@ from lookuplab.models.remote import RemoteModel, said
 from lookuplab.models.store import canonical
 from lookuplab.retrieval.rankers import identifier_words
 
-VERSION = 1  # increase it whenever the same conversation would be sent or read in another way
+# increase it whenever the same conversation would be sent in another form, or its reply read in
+# another way, because stored answers then no longer fit
+VERSION = 1
 LOOKUP = {
     "type": "function",
     "function": {
@@ -113,6 +116,7 @@ class Turns(RemoteModel):
         calls = (message.get("tool_calls") or [])[:MOST]
         calls = [sent(call["function"]) for call in calls]
         reason = choice.get("finish_reason")
+        # a turn that has calls but no text is not empty, so "call" stands in for its text
         finish = "stop" if reason in CALLING else self._finish(reason, text or "call" * len(calls))
         read, new = (count(usage.get(f"{kind}_tokens")) for kind in ("prompt", "completion"))
         reply = canonical({"text": text, "calls": calls})
@@ -120,7 +124,9 @@ class Turns(RemoteModel):
 
 
 def sent(function: dict[str, Any]) -> list[str]:
-    """Return a call's name and arguments as texts, whatever types the server sent."""
+    """Return [name, arguments] of a call as texts of limited length, whatever types the server
+    sent.
+    """
     both = function.get("name"), function.get("arguments")
     texts = (one if isinstance(one, str) else canonical(one) for one in both)
     return [said(text)[: 4 * LONGEST] for text in texts]
@@ -148,9 +154,9 @@ class Talk:
     """The conversation about one task.
 
     ``calls`` are the queries, with None for an invalid call. ``over`` means that the model has
-    given its answer, ``text``. ``endless`` means that in this last turn, the model called the tool
-    although it was not allowed to. ``read`` and ``new`` are the numbers of tokens read and written
-    in all ``turns``.
+    given its answer, ``text``. ``endless`` means that the model also called the tool in the turn of
+    its answer, although no call was left. ``read`` and ``new`` are the numbers of tokens read and
+    written in all ``turns``.
     """
 
     task: ApiTask
@@ -202,11 +208,12 @@ class Talk:
 
 
 def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) -> Lookup:
-    """Return the tool's search function, which gives k documents of BM25 for the words of a query.
+    """Return the tool's search function. For the words of a query, it returns the ids of the k
+    documents that BM25 ranks best.
 
-    ``hits`` maps a task's id to whether the tool finds the right document, whatever the query. Hits
-    and misses are made from BM25's results as in ``dag.retrieved_documents``. Without ``hits``,
-    BM25's results are returned as they are.
+    ``hits`` maps a task's id to whether the tool finds the right document, whatever the query; the
+    right document is then inserted into BM25's results or removed from them, as in
+    ``dag.retrieved_documents``. Without ``hits``, BM25's results are returned as they are.
     """
     ranker = api_ranker(bench.index)
 
@@ -281,10 +288,10 @@ def answered(talk: Talk) -> Completion:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The results of single turns and of conversations. ``passes`` are the passes of single turns,
-    as in ``dag.passes``. ``agent`` is the frame of ``conversations``. ``hits``, (tasks,) booleans,
-    tells for which tasks the tool and every policy find the right document.
+class Results:
+    """A model's answers in single turns and at the end of conversations. ``passes`` are the passes
+    of single turns, as in ``dag.passes``. ``agent`` is the frame of ``conversations``. ``hits``,
+    (tasks,) booleans, says for which tasks the tool and every policy find the right document.
     """
 
     passes: Passes
@@ -300,9 +307,9 @@ def ask(
     k: int = 1,
     seed: int = 0,
     **options: Any,
-) -> Asked:
+) -> Results:
     """Run all tasks in four ways: without a document, with the right document, with a wrong
-    document, and as a conversation.
+    document, and as a conversation in which the model may call the tool.
 
     ``precision`` is the percentage of tasks whose right document is found, chosen by
     ``policies.sampled_hits``. None means that BM25's own results are used.
@@ -321,21 +328,22 @@ def ask(
         hits = sampled_hits(first, precision, seed)
         find = lookup(bench, k, dict(zip(first.id, map(bool, hits), strict=True)))
     agent = conversations(model, bench, find, max_calls, **options)
-    return Asked(Passes(k, first, *both, shown.found), agent, hits)
+    return Results(Passes(k, first, *both, shown.found), agent, hits)
 
 
-def agent_rows(asked: Asked) -> Rows:
-    """Return the rows of the policies' table, with the conversation added.
+def agent_rows(asked: Results) -> Rows:
+    """Return rows that compare the conversation (``agent``) with policies.
 
-    The conditions are base, dag, dag_index_lookup, ``asked`` and ``agent``, each by class. Under
-    ``asked``, the tasks for which the model called the tool have documentation above the prompt, as
-    with the policies.
+    The conditions are base, dag, dag_index_lookup, ``asked`` and ``agent``, each by class.
+    ``asked`` is a policy that puts documentation above the prompt, in a single turn, for those
+    tasks for which the model called the tool in the conversation.
 
     Each condition has ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``,
     ``turns_per_task`` and ``tokens_per_task`` (read and written). The agent also has
-    ``calls_per_task``, the percentages of tasks with an error, with all calls used up, with endless
-    calls and with an empty answer, and ``valid_above_random_points``: its difference from
-    documentation for as many tasks chosen at random.
+    ``calls_per_task``, the percentages of tasks with an invalid call, with all calls used up, with
+    a call after the last allowed one (``endless``) and with an empty answer.
+    ``valid_above_random_points`` is the agent's validity minus that of single turns with
+    documentation for equally many tasks, chosen at random.
     """
     p = asked.passes
     agent = asked.agent

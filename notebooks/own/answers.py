@@ -2,7 +2,7 @@
 
 from pandas import DataFrame
 
-FLOOR = 0.05  # a model with a smaller share of valid calls is too weak, as in claims.yaml
+FLOOR = 0.05  # with a smaller share of valid calls, a model is too weak to test a claim on
 
 
 def first_answers(first: DataFrame) -> str:

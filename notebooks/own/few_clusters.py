@@ -6,7 +6,7 @@ from typing import Any
 
 from lookuplab.scoring.rates import TAIL_PROBABILITY
 
-LEAST_CLUSTERS = 8  # with fewer clusters, their variance is too uncertain
+LEAST_CLUSTERS = 8  # with fewer clusters, the variance between clusters is too uncertain
 NEARLY_NOTHING = 1e-9  # a lower end below this, in percent, is rounding error and becomes 0
 
 

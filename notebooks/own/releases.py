@@ -1,8 +1,8 @@
-"""Compares two releases of a package: makes tasks on the APIs that changed between them, and judges
-which of the two a call fits.
+"""Compares two releases of a package: makes tasks about the APIs that changed, and judges which
+release a model's call fits.
 
-Benchmarks with version-conditioned tasks (GitChameleon) run tests in an environment of each
-version. Here a call is bound to the signatures of both releases, so nothing is installed.
+Other benchmarks of library versions (GitChameleon) run tests in one environment per version. Here a
+call is bound to the signatures of both releases, so nothing needs to be installed.
 """
 
 from collections import Counter
@@ -35,8 +35,8 @@ class Releases:
     """The indexes of the old and the new release, the tasks, and the number of APIs for each kind
     of change (CHANGES).
 
-    A task's ``frequency`` is the kind of change. An index lists every path by which an API can be
-    imported.
+    A task's field ``frequency`` holds the kind of change, so numbers by class are numbers by kind
+    of change. An index lists every path by which an API can be imported.
     """
 
     old: ApiIndex
@@ -78,7 +78,7 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
     made: list[ApiTask] = []
     numbers: Counter[str] = Counter()
     for change, specs in changes.items():
-        index = indexes[change != "removed"]
+        index = indexes[change != "removed"]  # only the old release describes what was removed
         usable = [spec for spec in specs if spec.operation and "alias" not in spec.flags]
         numbers[change] = len(usable)
         usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
@@ -116,9 +116,9 @@ def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
 
 
 def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:
-    """Return (tasks,) booleans: whether each task's call is valid in the release of ``index``. A
-    call may be of the task's API, or of another API of the same client whose documentation says
-    that it does the same.
+    """Return (tasks,) booleans: whether the model's call for each task is valid in the release of
+    ``index``. The model may call the task's API, or another API of the same client whose
+    documentation says that it does the same.
     """
     clients = {spec.client for spec in index.specs}
     found = []
@@ -139,9 +139,9 @@ def fit_rows(
     first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str
 ) -> list[dict[str, Any]]:
     """Return the percentage of calls that fit only the old release, only the new one, both or
-    neither (FITS), as rows ``<way>: <fit>/<change>``. Also return how many more calls fit the new
-    release than the old one, in points, paired by task. There is a number for each kind of change
-    and for all tasks.
+    neither (FITS), as rows ``<way>: <fit>/<change>``. Also return the percentage that fits the new
+    release minus the percentage that fits the old one, in points, paired by task. There is a number
+    for each kind of change and for all tasks. ``way`` says which documentation was shown.
     """
     old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
     kinds = first.frequency.to_numpy()

@@ -1,5 +1,5 @@
-"""Makes engines that should write the same greedy answers. An engine is a function that turns
-prompts into texts of at most ``new`` tokens, with a model that is already loaded.
+"""Makes engines that should write the same greedy answers. An engine is a function that answers
+prompts with a model that is already loaded. An answer is a text of at most ``new`` tokens.
 """
 
 import time
@@ -63,7 +63,8 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
     module, _, name = backend.partition(".")
     try:
         kind = getattr(import_module(f"lm_eval.models.{module}"), name)
-    # the harness looks up the version of the package vllm; the build for CPUs has another name
+    # PackageNotFoundError: the harness looks up the version of the package vllm, but vLLM's build
+    # for CPUs has another name
     except (ImportError, metadata.PackageNotFoundError) as error:
         print(f"no rows of {backend}: {error}")
         return None
@@ -81,11 +82,12 @@ def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None
 
 
 def least_seconds(model: LocalModel, prompts: Sequence[Prompt], texts: Sequence[str]) -> float:
-    """Return a lower bound for one thread: the seconds that the model's multiplications would take
-    at the fastest speed that large square matrices reach here.
+    """Return a lower bound of the processor seconds that one thread needs to write ``texts``: the
+    time of the model's matrix multiplications at the fastest speed that large square matrices reach
+    on this machine.
 
-    There are two operations for each weight and token. A token is read once for all prompts that
-    begin alike. The head is computed once for each prompt and each written token. Attention, norms
+    Each weight costs two operations per token. A beginning that several prompts share is read only
+    once. The output head is computed once for each prompt and each written token. Attention, norms
     and everything else count as free.
     """
     side, speeds = 2048, []

@@ -1,9 +1,9 @@
-"""Implements ToolGen naively, as the paper describes it, with one question after the other and
-without a cache. Also implements DS-1000's grading naively.
+"""Implements ToolGen naively, as the paper describes it, with one call of Jedi or the model after
+the other and without a cache. Also implements DS-1000's grading naively.
 
-``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen``
-give the same marks, tokens and verdicts. This file exists to show that the results are equal, and
-to measure the cost of each way.
+The kit's own fast implementations (``marking.find_marks`` with worker processes,
+``generation.generate`` and ``evaluation.ToolGen``) give the same marks, tokens and verdicts. This
+file serves to show that the results are equal, and to measure how much faster the kit is.
 """
 
 import json
@@ -72,12 +72,12 @@ class SerialJedi:
 
 
 class Writer:
-    """Algorithms 2 and 3 with a decoder-only model, one function at a time.
+    """Implements the paper's Algorithms 2 and 3 with a decoder-only model, one function at a time.
 
     Each token takes a forward pass over the prompt and all tokens before it, without a cache, and
     after each token the whole text is decoded again. The rules are those of ``ToolUse()``: names
-    are tokenised after the mark, and a mark without suggestions is not repeated. Only the tokens of
-    names are kept for later calls.
+    are tokenised after the mark, and a mark without suggestions is not repeated. Only the
+    tokenisation of names is cached.
     """
 
     def __init__(self, model: LocalModel) -> None:
@@ -129,7 +129,8 @@ class Writer:
         """Return the trie of the rest of each suggestion (TOOL-COMPLETE and lines 1 to 5 of
         LLM-SELECT), or None if there are no suggestions.
         """
-        if text.endswith(UNFINISHED):  # inside a character, where no name can follow
+        # the last token ends inside a character, where no name can follow
+        if text.endswith(UNFINISHED):
             return None
         offered = suggestions(ask_tool(self.tool, function, text, "decoder"))
         begun = re.search(r"\w*\Z", text)[0]
@@ -173,8 +174,8 @@ def fresh_messages(root: Path, file: str) -> list[Message]:
 
 
 def fresh_process(one: Program, python: Path) -> Outcome:
-    """Run a program in DS-1000's own way, for comparison: in a process that imports everything
-    again, without a sandbox.
+    """Run a program as DS-1000's own code does, for comparison: in a new process that imports
+    everything again, without a sandbox.
     """
     given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
     with TemporaryDirectory() as place:

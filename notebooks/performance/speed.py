@@ -23,15 +23,15 @@ def compared(
     with the time that each takes.
 
     Both are warmed up alike: each first processes ``warm``, by default the first two items. If
-    ``warm`` is given, the rows also report its time (``cold``). ``seconds_ratio`` is the literal
-    implementation's wall-clock time divided by the kit's, and depends on the number of processors;
-    ``processor_seconds_ratio`` compares the seconds summed over all processors. ``differing``
-    counts the items whose results are not equal.
+    ``warm`` is given, further rows (``cold_...``) have the time of this first run.
+    ``seconds_ratio`` is the literal implementation's wall-clock time divided by the kit's, and
+    depends on the number of processors; ``processor_seconds_ratio`` compares the seconds summed
+    over all processors. ``differing`` counts the items whose results are not equal.
 
     The literal implementation may process only one in ``every`` items. Its times are then scaled up
     to all items, and ``n``, in its rows and in ``differing``, is the number that it processed. In
-    the cold measurement, both process only that part, because the time of reading a file once does
-    not grow with the number of items.
+    the first run, both process the same one in ``every`` items, because the time for reading a file
+    once cannot be scaled up.
     """
     rows = []
 

@@ -1,9 +1,9 @@
 """Measures the effect of documents on Gorilla's published answers to APIBench (Patil et al., arXiv
 2305.15334), whose verdicts are committed. Answers are paired by question.
 
-All intervals are clustered by the call that a question asks for. Only FT, the model trained without
-documents, can be compared with and without a document. RT was trained with the right document in
-its prompt and has no usable answers without one.
+All intervals are clustered by the call that a question asks for. Gorilla has two models. Only FT,
+which was trained without documents, can be compared with and without a document. RT was trained
+with the right document in every prompt, and its answers without a document are not usable.
 """
 
 from collections.abc import Iterator
@@ -30,6 +30,8 @@ VERDICTS = paths.DATA / "published/apibench/verdicts.csv.gz"
 OFFICIAL = VERDICTS.with_name("official_counts.csv")
 NAMES = {"FT": "gorilla-7b-ft", "RT": "gorilla-7b-rt"}
 KINDS = ("right", "wrong_same_domain", "wrong_other_domain", "wrong")
+# columns of the verdicts: whether the answer has the call that the question asks for, has a call
+# with the question's domain, and is correct by the authors' rule
 MEASURES = ("reference", "domain", "official_correct")
 Rows = list[dict[str, Any]]
 
@@ -46,8 +48,9 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the official rule's counts for each file: a table with the index (hub, model, arm) and
-    the columns answers, correct and hallucinated.
+    """Return what the authors' rule counts in each published file of answers: a table with the
+    index (hub, model, arm) and the columns answers, correct and hallucinated. An arm is a way to
+    make the prompts, such as ``0_shot`` (without a document).
     """
     grouped = frame.groupby(["hub", "model", "arm"])
     sums = {"correct": "official_correct", "hallucinated": "official_hallucinated"}
@@ -62,7 +65,7 @@ def official_counts() -> pd.DataFrame:
 
 def usable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the answers that can show an effect of documents. RT's answers without a document are
-    left out, and so are answers whose reference cannot be compared.
+    left out, and so are answers to questions whose reference call cannot be compared.
     """
     is_odd = (frame.model == "RT") & (frame.arm == "0_shot")
     return frame[~is_odd & frame.reference.notna() & (frame.document != "unknown")]
@@ -93,8 +96,9 @@ def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def change_rows(frame: pd.DataFrame) -> Rows:
-    """Return how much a document changes FT's verdicts, paired by question: ``right/all -
-    none/all`` in points, with the counts (lost, gained) and the p value of the exact McNemar test.
+    """Return how much a document changes FT's verdicts, paired by question, with conditions such as
+    ``right/all - none/all``: the change in points, and the counts (lost, gained) and the p value of
+    the exact McNemar test.
     """
     rows = []
     for hub, part in parts(frame):

@@ -1,5 +1,5 @@
-"""Measures how well two readers and several rules agree on which failed answers are near misses,
-and the percentage of near misses that each of them finds.
+"""Measures how well two human readers and several rules agree on which failed answers are near
+misses, and what percentage of the failed answers each of them calls a near miss.
 
 The readers' labels and the rules' verdicts are read from committed files.
 """
@@ -31,8 +31,8 @@ def labelled() -> pd.DataFrame:
     """Return the drawn answers with each reader's label (True for a near miss), the readers'
     ``consensus`` (None if they differ) and a column with the verdicts of each rule.
 
-    The frame's ``attrs`` name the ``rules``, and as ``candidates`` the rules that call the paper's
-    printed example a near miss.
+    The frame's ``attrs`` have two lists of names: ``rules``, and ``candidates``, the rules that
+    call the example printed in the paper a near miss.
     """
     frame = pd.read_csv(PLACE / "rules.csv")  # the paper's example is a row, too
     for name in ("drawn", *BOTH):
@@ -44,6 +44,7 @@ def labelled() -> pd.DataFrame:
     alike = frame.reader1.eq(frame.reader2)
     frame["consensus"] = frame.reader1.astype(object).where(alike, None)
     ran, one_edit = frame.run.gt(0), frame.tree.eq(1)
+    # "today" is the rule of stackoverflow/near_misses.py
     rules = {"today": frame.today.eq(1), "tree": one_edit, "run": ran}
     rules["tree_or_run"] = one_edit | ran
     rules[f"similar_{SIMILAR}"] = is_similar = frame.similarity.ge(SIMILAR)
@@ -84,8 +85,9 @@ def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
 
 
 def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
-    """Return the share of the ``found`` answers that are ``wanted``, too: the precision of a rule.
-    With the first two arguments exchanged, it is the recall.
+    """Return the share of the ``found`` answers that are also ``wanted``. If a rule found the
+    answers and the readers want them, this is the rule's precision. With the two arguments
+    exchanged, it is the rule's recall.
     """
     weighed = np.asarray(found, dtype=bool)
     right = weighed & np.asarray(wanted, dtype=bool)
@@ -93,9 +95,9 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows with the kappa of the two readers and, for each rule and half, the rule's kappa
-    with the consensus and with each reader, and its precision, recall and confusion (CONFUSION)
-    against the consensus.
+    """Return rows with the kappa of the two readers and, for each rule and half of the answers, the
+    rule's kappa with the consensus and with each reader. Further rows compare the rule with the
+    consensus: precision, recall and the four counts of the confusion matrix (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):

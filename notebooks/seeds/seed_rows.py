@@ -1,8 +1,8 @@
-"""Computes whether the verdicts on Table 1 hold for other trainings of the same models: the rows of
-the notebook seeds (data/seeds/DESIGN.md).
+"""Computes the numbers of Table 1 and Figure 6 for models that were trained again with other seeds:
+the rows of the notebook seeds (data/seeds/DESIGN.md).
 
 A model called ``mini-small seed 1`` is one training. ``lookuplab.results.claims`` judges each claim
-about Table 1 and Figure 6 for each of them.
+about Table 1 and Figure 6 for each training.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,8 @@ DESIGNS = ("specification", "description_specification")
 def trainings(file: Path | str, tasks: Mapping[str, ApiTask]) -> dict[str, list[pd.DataFrame]]:
     """Return {size: frames}, one frame for each seed, with the verdicts that
     ``recipes.mini.seeds`` wrote. A frame has one row per task, and the columns ``id``, ``model``
-    (``mini-small seed 1``), ``frequency``, ``cluster`` and, for each condition, 1 for a valid call.
+    (``mini-small seed 1``), ``frequency`` and ``cluster``. Each condition has a further column,
+    which is 1 for a valid call, otherwise 0.
     """
     table = pd.read_csv(paths.located(file))
     table["frequency"] = [tasks[id].frequency for id in table.id]
@@ -36,14 +37,14 @@ def trainings(file: Path | str, tasks: Mapping[str, ApiTask]) -> dict[str, list[
 
 
 def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
-    """Return the rows without documentation, for each frequency class and "all".
+    """Return rows about the answers without documentation, for each frequency class and "all".
 
     - ``valid_percent`` of each training, as in Table 1.
-    - ``valid_change_points`` of each training of one size from each training of another size,
-      paired by task, as a row of the model ``mini-medium seed 1 - mini-small seed 0``.
-    - ``valid_change_points`` of one size from another, as a row of the model ``mini`` with the
-      condition ``medium/all - small/all``: the difference of the means over seeds, with an interval
-      over tasks and seeds.
+    - ``valid_change_points`` between two trainings of different sizes, paired by task, as a row of
+      the model ``mini-medium seed 1 - mini-small seed 0``.
+    - ``valid_change_points`` between two sizes, as a row of the model ``mini`` with the condition
+      ``medium/all - small/all``: the difference of the means over seeds, with an interval over
+      tasks and seeds.
     - ``valid_sd_points``, the standard deviation between the trainings of a size.
     """
     every = [frame for frames in found.values() for frame in frames]
@@ -71,10 +72,11 @@ def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
 
 
 def gain_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
-    """Return the rows of Figure 6 for each training: ``valid_percent`` of ``base`` and of each
-    design, and ``valid_change_points`` of each design from ``base`` and of the longer design from
-    the shorter, over all tasks and as ``<design>/<class>``. ``gain_sd_points`` is the standard
-    deviation of a design's gain between the trainings of a size.
+    """Return the rows of Figure 6 for each training, over all tasks (condition ``<design>``) and by
+    class (``<design>/<class>``): ``valid_percent`` of ``base`` and of each design, and
+    ``valid_change_points`` from ``base`` to each design. Over all tasks, there is also the change
+    from the shorter design to the longer one. ``gain_sd_points`` is the standard deviation of a
+    design's gain between the trainings of a size.
     """
     rows: Rows = []
     for frame in (frame for frames in found.values() for frame in frames):

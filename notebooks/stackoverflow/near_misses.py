@@ -75,9 +75,9 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kappa_with_readers() -> str:
-    """Return how well this rule agrees with two people who read failed answers of real models:
-    Cohen's kappa of the rule and the two people's consensus, with its interval, on the held-out
-    half of the answers. The number is read from the committed artifact of
+    """Return how well the rule of ``near_misses`` agrees with two people who read failed answers of
+    real models: Cohen's kappa of the rule and the people's consensus, with its interval, on the
+    held-out half of the answers. The number is read from the committed artifact of
     ``published/near_misses``. Return "not measured" if this artifact is missing.
     """
     file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"
@@ -111,9 +111,9 @@ def code_tokens(code: str) -> list[str]:
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
-    """Return whether the solution and the reference differ by one argument of one call, which is
-    missing, superfluous or different. Return False if the two are equal, or if either does not
-    compile.
+    """Return whether the solution differs from the reference only in one argument of one call: the
+    argument is missing, superfluous or different. Return False if the two are equal, or if either
+    does not compile.
     """
     tree = tree_of(problem, solution)
     reference = tree_of(problem, problem.reference)
@@ -129,11 +129,12 @@ def argument_apart(problem: Problem, solution: str) -> bool:
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return two sets of texts (``ast.dump``) of the tree. Each text in the first set lacks one
-    argument of one call; each text in the second set leaves the value of one argument open.
+    """Return two sets of variants of the tree, as texts of ``ast.dump``. In each variant of the
+    first set, one argument of one call is missing. In each variant of the second set, a placeholder
+    replaces the value of one argument.
 
-    Only an argument that contains no call is left open; otherwise everything in ``print(...)``
-    would be one argument.
+    Only an argument that contains no call is replaced; otherwise everything in ``print(...)`` would
+    be one argument.
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:

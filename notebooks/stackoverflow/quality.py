@@ -57,7 +57,7 @@ def quality_rows(
     to its cluster (such as the origin of a perturbed problem); without it, queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
-    groups = table.index.map(clusters or str)
+    groups = table.index.map(clusters or str)  # str: each query is its own cluster
     found = []
     for name, measure in product(values.ranker.unique(), [*MEASURES, UNDECIDED]):
         found.append(row(model, name, measure, rate(table[measure, name], groups)))

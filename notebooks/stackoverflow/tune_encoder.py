@@ -3,9 +3,8 @@
 
 Two titles of one question should be near each other, titles of different questions far apart. The
 log-odds that two titles are duplicates are 15 times the cosine of their vectors minus 5, and the
-loss is the binary cross-entropy. The numbers 15 and 5 are the initial values in nokia/codesearch,
-which trains them, too. Here they stay fixed: at this learning rate, training would change them by a
-tenth.
+loss is the binary cross-entropy. nokia/codesearch starts from the numbers 15 and 5 and trains them,
+too. Here they stay fixed, because at this learning rate training would change them by only a tenth.
 """
 
 import copy
@@ -105,8 +104,8 @@ def tune(
     work: Path,
     save_every: int = 100,
 ) -> dict[str, Any]:
-    """Fine-tune the encoder ``base`` (folder or name), write the folder ``output``, and return its
-    card.
+    """Fine-tune the encoder ``base`` (folder or name) and write it to the folder ``output``. Return
+    the facts about the training that the folder's card.json contains.
 
     Every ``save_every`` steps the loss on the pairs for validation is computed and a checkpoint is
     written to ``work``, from which the same call resumes. The checkpoint with the lowest loss is
@@ -201,8 +200,8 @@ def main(
 
     Args:
         base: The sentence-transformers model to start from: a folder, or a name on the hub.
-        duplicates: A JSON Lines file, each line a list of titles of one question, or
-            so-duplicates, a download.
+        duplicates: A JSON Lines file in which each line is a list of titles of one question, or
+            so-duplicates, which is downloaded.
         output: Folder to write; must not exist.
         setting: NAME=VALUE changes one of the settings above; repeatable.
     """
@@ -213,8 +212,8 @@ def main(
     known = read_duplicates(Path(duplicates))
     done = tune(base, known, output, with_settings(Recipe(), setting), WORK)
     click.echo(
-        "{pairs:,} pairs; loss on those held out {validation_loss_before:.4f}, after step "
-        "{taken_step} {validation_loss:.4f}".format(**done)
+        "{pairs:,} pairs; loss on the held-out pairs: {validation_loss_before:.4f} before, "
+        "{validation_loss:.4f} after step {taken_step}".format(**done)
     )
     click.echo(f"written: {output}")
 

@@ -28,8 +28,9 @@ NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # a name's beginning, matched where th
 
 @dataclass(frozen=True)
 class Doubt(ToolUse):
-    """Calls the tool before a name if the name's first token is less probable than ``below``. With
-    0 the tool is never called. Names in SKIPPED never call it, and the model never writes a mark.
+    """Calls the tool before a name if the name's first token is less probable than ``below``. If
+    ``below`` is 0, the tool is never called. It is never called before a name in SKIPPED, either.
+    The model never writes a mark.
     """
 
     below: float = 0.0
@@ -57,6 +58,7 @@ class InDoubt(ToolConstraint):
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         margin = math.inf
+        # ``node`` is None outside of a name; ``unanswered``: the tool offered nothing at this place
         if self.node is None and not self.unanswered:
             margin = self._doubted(logits)
         restricted = super().restrict(logits)

@@ -186,7 +186,7 @@ def page(walked: Walk, at: int) -> str:
     asked = f"asked, {len(step.asked.offered)} suggestions" if step.asked else "not asked"
     facts = {"P(mark)": f"{walked.mark_probability(at):.3f}", "the tool": asked}
     for token in [step.token, *row.topk(LIKELY).indices.tolist()]:
-        known = " (a suggestion's)" if token in (step.allowed or ()) else ""
+        known = " (in a suggestion)" if token in (step.allowed or ()) else ""
         facts.setdefault(f"P({walked._spell(token)!r})", f"{float(row[token]):.3f}{known}")
     parts = [
         f"<p><b>{html.escape(walked.function.id)}</b>, step {at + 1} of {len(walked.steps)}</p>",

@@ -29,4 +29,4 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walked):
     assert "suggestions:" not in first
     assert f"<b>4 suggestions:</b> {', '.join(walked.steps[3].asked.offered)}</p>" in choice
     assert "&gt; _register 0.30 | ed 0.90 | _updates 0.90\n" in choice
-    assert "0.300 (a suggestion's)" in choice
+    assert "0.300 (in a suggestion)" in choice

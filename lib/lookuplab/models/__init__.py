@@ -1,5 +1,5 @@
-"""Runs models, and stores their answers. Models are local (transformers + accelerate, or vLLM) or
-remote (OpenAI-compatible).
+"""Runs models and stores their answers. A model runs on this machine (Transformers and accelerate,
+or vLLM) or behind an OpenAI-compatible endpoint.
 
 ``complete(load(name), prompts, decoding)`` is all that a notebook needs. Modules are imported only
 when they are used: torch and the openai client when a model is loaded, and the store when answers

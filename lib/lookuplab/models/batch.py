@@ -1,5 +1,5 @@
-"""Implements a batch of a local model, with the state that it carries from one forward pass to the
-next.
+"""Implements a batch of prompts that a local model answers together, and the state that the batch
+keeps between forward passes.
 """
 
 import inspect
@@ -16,17 +16,17 @@ from lookuplab.models.completions import Work
 
 
 class Batch:
-    """A batch of prompts with their answers, one in each slot. It carries this state from one
-    forward pass to the next: key/value cache, mask, positions and next-token ``logits`` (slots,
-    vocabulary).
+    """A batch of prompts with their answers, one in each slot. Between forward passes, it keeps the
+    key/value cache, the mask, the positions and the next-token ``logits`` (slots, vocabulary).
 
     Equal prompts are read once. A causal model's texts are padded on the left, and all end in the
     last column. The distance between two columns is thus the distance between two tokens, and
-    sliding-window masks and relative positions need not take padding into account. An
-    encoder-decoder's prompts begin in the first column, and its answers all have the same length.
+    sliding-window masks and relative positions need not take padding into account. The prompts of
+    an encoder-decoder are padded on the right. Its answers need no padding, because they all have
+    the same length.
     """
 
-    # finished rows are dropped only when this share of the rows is finished, because each drop
+    # finished rows are dropped only once they make up this share of all rows, because each drop
     # copies the cache
     spare = 1 / 8
     apart = 0.01  # the largest relative difference between float32 logits that rounding can explain
@@ -65,7 +65,7 @@ class Batch:
         """Read one more token in each slot; ``tokens`` has the shape (slots,)."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
-        # until a finished row is dropped, it goes on reading tokens, perhaps beyond its context
+        # until a finished row is dropped, it goes on reading tokens, perhaps beyond the context
         self.lengths = self.lengths + 1
         if self.context:
             self.lengths = self.lengths.clamp(max=self.context)
@@ -75,7 +75,7 @@ class Batch:
         """Continue with these slots, in this order; a slot may occur several times.
 
         If a model is spread over several devices, the caches of the layers and the encoder's output
-        may be on different devices. The index is therefore moved to the device of each.
+        may be on different devices. The index is therefore moved to each of these devices.
         """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
@@ -100,8 +100,8 @@ class Batch:
 
 
 def decoder_start(module: PreTrainedModel) -> int:
-    """Return the token that an encoder-decoder model's answers begin with. Raises UserError if the
-    model's configuration states none.
+    """Return the token with which the answers of an encoder-decoder model begin. Raises UserError
+    if the model's configuration does not state it.
     """
     for config in module.generation_config, module.config:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:

@@ -8,9 +8,9 @@ naive baselines of the performance notebooks. If the record and the store togeth
 no weights are loaded and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
-process first generates the answers to its own share of the prompts. It then generates answers that
-other processes have not yet made (``turns``). Judgements are divided in the same way
-(``AnswerStore.unmade``).
+process first generates the answers to its own share of the prompts. Then it generates answers from
+the shares of other processes, if these have not made them yet (``turns``). Judgements are divided
+in the same way (``AnswerStore.unmade``).
 """
 
 import csv
@@ -27,8 +27,8 @@ from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 from lookuplab.work import Progress, share
 
-# part of the keys of answers; increase it whenever a change of the code changes the answer that a
-# model gives with the same parameters
+# part of the key of each stored answer; increase it whenever a change of the code changes the
+# answer that a model gives to the same prompt with the same decoding
 DECODING_VERSION = 1
 # a process that takes over work from other processes generates this many answers at a time
 OTHERS = 32
@@ -38,9 +38,9 @@ LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
 JUDGED = "judged.jsonl.gz"
 # model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}
-# Tags around a model's reasoning. The first pattern matches <think> and similar tags (Qwen,
-# DeepSeek, Seed, and models that imitate Claude or Gemini). The next ones match the tags of Kimi,
-# Magistral, OpenThinker and gpt-oss, in this order.
+# Tags before and after a model's reasoning. The first alternative matches <think> and similar tags
+# (Qwen, DeepSeek, Seed, and models that imitate Claude or Gemini). The other alternatives match the
+# tags of Kimi, Magistral, OpenThinker and gpt-oss, in this order.
 THINKING_BEGINS, THINKING_ENDS = (
     re.compile(
         rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
@@ -54,13 +54,13 @@ LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 @dataclass(frozen=True)
 class Prompt:
-    """One question to a model. ``id`` names the prompt in every table. Only chat models use
-    ``system``.
+    """One question to a model. ``id`` names the prompt in every table. ``system`` is the system
+    message, which only chat models use.
 
     ``choices`` are the names (identifiers) with which the answer may begin. None and () allow any
     beginning. Only local models that do not chat support ``choices``. ``place`` says where in a
-    repository the answer will be inserted, if the answer depends on that as well as on the text
-    (ToolGen's models query Jedi there). It is part of the stored answer's key.
+    repository the answer will be inserted. It is given only if the answer depends on it (ToolGen's
+    models query Jedi at this place), and is then part of the stored answer's key.
     """
 
     id: str
@@ -89,10 +89,10 @@ class Decoding:
     """The settings of decoding. The defaults are CloudAPIBench's: greedy, one sequence, up to 256
     tokens (Section 2.3).
 
-    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt
-    id, sample index), so that a sample does not depend on its batch. ``stop`` strings and a
-    ``stop_rule`` end an answer during generation. ``stop_rule`` is a class; each answer gets an
-    instance of its own. ``truncation`` "left" drops the beginning of a prompt that is too long;
+    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt. Each sample is seeded by
+    (``seed``, prompt id, sample index), so it does not depend on the other rows of the batch. An
+    answer ends when it contains one of the ``stop`` strings, or when its instance of the class
+    ``stop_rule`` says so. ``truncation`` "left" drops the beginning of a prompt that is too long;
     without truncation, such a prompt is an error. Raises UserError for a value out of range.
     """
 
@@ -141,9 +141,9 @@ class Work:
     because memory ran out.
 
     ``passes`` is the number of forward passes, each of a whole batch; the encoder's pass and the
-    decoder's first pass count as one. ``prompt_tokens`` is the number of tokens read and
-    ``new_tokens`` the number of tokens generated, without padding. A prompt is read once for all
-    its samples in a batch.
+    decoder's first pass count as one. ``prompt_tokens`` is the number of prompt tokens read, and
+    ``new_tokens`` the number of tokens generated; padding does not count. A prompt is read, and
+    counted, once for all its samples in a batch.
     """
 
     passes: int = 0
@@ -153,22 +153,23 @@ class Work:
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; the joined tokens
-    are ``text``.
+    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` have one item per token; the
+    joined ``tokens`` are ``text``.
 
-    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), or
-    None if an endpoint returns none. ``finish_reason`` says what ended the answer: ``"eos"`` (the
-    model itself), ``"stop"`` (a stop string or rule), ``"length"`` (the limit of tokens) or, for a
+    ``token_logprobs`` are natural logarithms of probabilities at temperature 1, or None if an
+    endpoint returns none. ``finish_reason`` says what ended the answer: ``"eos"`` (the model
+    itself), ``"stop"`` (a stop string or rule), ``"length"`` (the limit of tokens) or, for a
     continuation that was only scored, ``"scored"``. If it is ``"eos"``, a local model's last token
-    is the end-of-text token, which adds no text, like every special token. ``text`` keeps the whole
-    last token; a scorer may cut it. ``prompt_tokens`` is the number of the prompt's tokens that the
-    model read, ``prompt_dropped`` the number of those that truncation removed.
+    is the end-of-text token, which adds no text, like every special token. If it is ``"stop"``,
+    ``text`` contains the last token in full, even if the answer ended in the middle of the token.
+    ``prompt_tokens`` is the number of prompt tokens that the model read, and ``prompt_dropped`` the
+    number of prompt tokens that truncation removed.
 
     ``margin`` is the smallest gap between a chosen token and the runner-up (see
     ``decoding.choose``): numerical noise larger than the gap could have changed the answer. It is
-    None if there was no choice or the gap was not measured. ``record`` (JSON) is the log of the
-    row's constraint, if the constraint keeps one (ToolGen's does). ``==`` ignores ``margin`` and
-    ``record``.
+    None if there was no choice, or if the gap was not measured. ``record`` (JSON) is the log of the
+    constraint on the answer, if the constraint keeps one (ToolGen's does). ``==`` ignores
+    ``margin`` and ``record``.
     """
 
     id: str
@@ -185,9 +186,9 @@ class Completion:
 
 
 def visible(text: str) -> str:
-    """Return a chat model's answer without the reasoning: the text after the last ``</think>`` or
-    the corresponding tag of another model family. If no closing tag follows an opening tag, the
-    text from the opening tag on is removed.
+    """Return a chat model's answer without the reasoning: the text after the last closing tag
+    (``</think>``, or the tag of another model family). If an opening tag is never closed, the text
+    from this tag on is removed, too.
     """
     after = THINKING_ENDS.split(text)[-1]
     return THINKING_BEGINS.split(after)[0]
@@ -205,8 +206,8 @@ class Model(Protocol):
     tokenizer. ``identity`` is everything about the model that changes its answers (content hash or
     name, revision, dtype ...). ``generate(requests, decoding)`` answers each (prompt, sample
     index), in any order, and yields each answer within about a second after the answer ends.
-    ``score(pairs)`` yields, in the same way, a Completion with the log-probabilities of the given
-    continuation for each pair of a prompt and a continuation.
+    ``score(pairs)`` computes, for each (prompt, continuation), the log-probabilities of the
+    continuation, and yields them as Completions in the same way.
     """
 
     name: str
@@ -238,10 +239,11 @@ def complete(
     """Return ``decoding.n`` answers to every prompt, in the order of the prompts and then of the
     samples. Answers that neither the record nor the store has are generated.
 
-    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or
-    ``paths.COMPLETIONS``, and False means no store. If the decoding is greedy, prompts with equal
-    text share one answer, which is returned under the id of each prompt. Raises UserError for a
-    duplicate prompt id, and for errors of the model or the store.
+    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or, if this is not
+    set, ``paths.COMPLETIONS``. False means that answers are neither looked up nor stored on disk.
+    If the decoding is greedy, prompts with equal text share one answer, which is returned under the
+    id of each prompt. Raises UserError if two prompts have the same id, or if the model or the
+    store fails.
     """
     requests = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return find_or_generate(model, requests, decoding, store, progress)
@@ -252,8 +254,8 @@ def score(model: Model, pairs: Continuations, store: StoreOrPath = None) -> list
     ``pairs``.
 
     In each Completion, ``text`` is the continuation, and ``tokens`` and ``token_logprobs`` are the
-    continuation's tokens and their log-probabilities. As in ``complete``, results are stored,
-    interrupted calls can be resumed, and prompt ids must be unique.
+    continuation's tokens and the log-probability of each token. As in ``complete``, results are
+    stored, interrupted calls can be resumed, and prompt ids must be unique.
     """
     requests = [(prompt, text, 0) for prompt, text in pairs]
     return find_or_generate(model, requests, None, store)
@@ -289,7 +291,7 @@ def find_or_generate(
         by_key = dict(zip(keys, requests, strict=True))
         answers, missing = store.lookup(by_key)
         if missing:
-            store.add({})  # finds a full disk or a read-only store before anything is generated
+            store.add({})  # fails on a full disk or a read-only store, before anything is generated
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
             try:
                 with bar:
@@ -305,7 +307,8 @@ def find_or_generate(
                 raise UserError(
                     f"model {model.name} left {len(unmade)} of {len(missing)} prompts unanswered"
                 )
-            # in an audit, ``missing`` includes recorded answers, which are used all the same
+            # in an audit, ``missing`` includes keys of recorded answers; the recorded answer is
+            # used
             answers = store.get(missing) | answers
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # scored continuations do not count as answers in ENDED and the log
@@ -332,11 +335,11 @@ def make(
     store: CompletionStore,
     bar: Progress,
 ) -> list[str]:
-    """Generate the answers to requests, given as {key: request}, and store each when it ends.
-    Return the keys that are still missing: [] if everything was generated.
+    """Generate the answers to requests, given as {key: request}, and store each answer when it
+    ends. Return the keys whose answers are still missing: [] if everything was generated.
 
-    The function stops early once other processes have generated half of the remaining answers. A
-    process that is slow, or that hung for a while, thus does not generate those answers again.
+    The function stops early once other processes have stored half of the remaining answers. A
+    process that is slow, or that hung for a while, thus does not generate these answers again.
     """
     key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
     if decoding:
@@ -346,15 +349,15 @@ def make(
         generating = model.score([(prompt, text) for prompt, text, _ in asked.values()])
     left = {*asked}
     with closing(generating) as batches:  # type: ignore[type-var]  # generators
-        for batch in batches:  # ``store.add`` rejects invalid answers here, and nowhere else
+        for batch in batches:  # whether answers are valid is checked only by ``store.add``, below
             named = {"model": model.name}
             made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
             store.add(made)
             bar.update(len(batch))
             left -= made.keys()
             found = store.present(left) if share()[1] > 1 else set()
-            # stopping loses the answers in progress, of which an engine may have many; generation
-            # therefore stops only if at least half of the remaining answers have been made
+            # stopping loses the answers in progress, and these may be many; generation therefore
+            # stops only if other processes have made at least half of the remaining answers
             if found and 2 * len(found) >= len(left):
                 return [key for key in asked if key in left - found]
     return []
@@ -365,9 +368,10 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
     process's own share. Each further list has at most OTHERS unanswered keys from the shares of
     other processes. A single process gets all keys at once.
 
-    No process waits for another, and a slow or dead process holds up nothing. Two processes may
-    generate the same answer only while it is in progress. Each process goes through the shares of
-    others in a different order. All samples of a prompt belong to the same share.
+    No process waits for another, so a slow or dead process holds up nothing. Two processes may
+    generate the same answer if neither has stored it yet. This is rare, because each process goes
+    through the shares of the others in a different order. All samples of a prompt belong to the
+    same share.
     """
     # no other process can see a store in memory
     number, count = (0, 1) if str(store.path) == ":memory:" else share()
@@ -390,9 +394,9 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
 
 
 def unfinished() -> list[str]:
-    """Return a line for each model that gave unfinished answers, among the answers that this
-    process (a notebook's kernel) used. An answer is unfinished if it is empty apart from reasoning,
-    or was cut off at ``max_new_tokens``.
+    """Return a line of text for each model that gave unfinished answers. Only answers that this
+    process (a notebook's kernel) has used are counted. An answer is unfinished if it is empty apart
+    from reasoning, or was cut off at ``max_new_tokens``.
     """
     lines = []
     for model, ends in ENDED.items():
@@ -408,11 +412,12 @@ def unfinished() -> list[str]:
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, requests: Sequence[CompletionRequest]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a pair for each request: the key of the answer in the store, and a short digest of the
-    question (prompt and decoding), which does not depend on the model.
+    """Yield a pair for each request: the key of the answer in the store, and a short digest of
+    prompt and decoding, which does not depend on the model.
 
-    A key has three parts, separated by slashes: a digest of model, decoding and version, which many
-    prompts share; a digest of the prompt; and the sample's index.
+    A key has three parts, separated by slashes: a digest of model, decoding and
+    ``DECODING_VERSION``, which is the same for all prompts; a digest of the prompt; and the
+    sample's index.
     """
     kind = "score"
     stated = {}
@@ -420,7 +425,7 @@ def keys_of(
         rule = decoding.stop_rule and decoding.stop_rule.name
         kind = "generate"
         stated = asdict(decoding) | {"stop_rule": rule}
-        del stated["n"]  # the first 5 of 20 samples are those of n=5
+        del stated["n"]  # n=5 gives the same samples as the first 5 of n=20
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common = digest(canonical(settings))
     hashed = {}
@@ -433,19 +438,19 @@ def keys_of(
                 fields["choices"] = sorted(set(prompt.choices))
             if prompt.place is not None:
                 fields["place"] = prompt.place
-            if decoding and decoding.temperature > 0:  # a sample's seed depends on the prompt's id
+            if decoding and decoding.temperature > 0:  # the prompt's id seeds the samples
                 fields["id"] = prompt.id
             text = canonical(fields)
             hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
         key, question = hashed[prompt.id]
-        # if the prompt has a ``place``, the answer is written with Jedi's help; Jedi reads Python's
-        # own library, so the answer depends on Python's version
+        # if the prompt has a ``place``, the model queries Jedi; Jedi reads Python's standard
+        # library, so the answer depends on Python's version
         yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
 def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
-    """Return a stored answer as the Completion for the prompt with the id ``name``. The store may
-    have another id, because equal prompts share an answer. Lists become tuples again.
+    """Return a stored answer as the Completion for the prompt with the id ``name``. The stored id
+    may differ from ``name``, because equal prompts share an answer. Lists become tuples again.
     """
     fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in answer.items()

@@ -1,5 +1,5 @@
-"""Defines what a constraint on the next token of a row is (constrained decoding), and implements a
-constraint to given names.
+"""Implements constrained decoding: the interface of constraints, and a constraint to given names. A
+constraint limits the choice of the next token in one row (an answer in progress).
 
 Under a constraint to names, an answer must begin with one of the names. A complete name must be
 followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name
@@ -7,8 +7,8 @@ that is also given. A break is a token that begins with a character which cannot
 identifier, or the end of text. After the break, any token is allowed.
 
 The trie contains two tokenisations of each name: of the name alone, and of the name with "(" after
-it, because a tokenizer may merge "(" with the end of the name. Both are the tokenizer's own, in the
-context of the prompt's end. No other sequence of tokens is allowed to spell the name.
+it, because a tokenizer may merge "(" with the end of the name. Both are what the tokenizer itself
+makes of the text after the end of the prompt. No other sequence of tokens may spell the name.
 """
 
 import math
@@ -32,7 +32,8 @@ class Lost(UserError):
 
 
 class Constraint(Protocol):
-    """A constraint on one row. It may be idle at first and become active in the middle of the row.
+    """The interface of a constraint on one row. A constraint may become active only in the middle
+    of the row.
 
     A constraint that needs another program's answer (a completion tool's, say) sends its query in
     ``push`` and collects the answer in ``restrict``. The model's forward pass runs in between.
@@ -42,8 +43,8 @@ class Constraint(Protocol):
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """Return the future of the other program's answer, if the next ``restrict`` would wait for
-        that answer; otherwise None.
+        """Return the future of the other program's answer if the next ``restrict`` would have to
+        wait for that answer, and otherwise None.
         """
         ...
 
@@ -51,15 +52,15 @@ class Constraint(Protocol):
         """Return None if any token may come next. Otherwise return a pair: the logits
         (vocabulary,), with -inf for tokens that may not come next, and a margin.
 
-        A constraint may have a gate: it is active only if some probability is beyond a threshold.
-        The margin is then the distance between that probability and the threshold. Without a gate,
-        the margin is inf.
+        A constraint may have a gate: the constraint is active only if some probability is beyond a
+        threshold. The margin is then the distance between that probability and the threshold.
+        Without a gate, the margin is inf.
         """
         ...
 
     def push(self, token: int, logprob: float) -> None:
-        """Take note that ``token`` was appended to the row. ``logprob`` is the log-probability that
-        the token would have without any constraint.
+        """Tell the constraint that ``token`` was appended to the row. ``logprob`` is the
+        log-probability that the token would have without any constraint.
         """
         ...
 
@@ -71,9 +72,9 @@ class Constraint(Protocol):
 class Trie(dict[int, "Trie"]):
     """A node of a prefix tree over token ids, ``{token: node}`` (ToolGen, Algorithm 3).
 
-    A name is complete at a ``terminal`` node, but the node may have children that continue it to a
-    longer name. A name is also complete at a ``closed`` node, but there the last token contains a
-    character after the name, as the token ``t(`` does for a name that ends with ``t``.
+    A name is complete at a ``terminal`` node, but the node may have children that continue the name
+    to a longer one. A name is also complete at a ``closed`` node, but the token that leads there
+    contains a character after the name, as the token ``t(`` does for a name that ends with ``t``.
     """
 
     terminal = closed = False
@@ -94,8 +95,8 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """Makes constraints to names for one model. The tokens of a name depend on how the prompt ends,
-    so they are cached for each pair of a prompt's end and a name.
+    """Makes constraints to names for one model, and caches the tokens of each name. The tokens also
+    depend on how the prompt ends, so the end of the prompt is part of the cache's key.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -106,7 +107,7 @@ class NameTries:
         ] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
-        """Return a constraint for one row, whose answer must begin with one of the names.
+        """Return a constraint that makes the answer of one row begin with one of the names.
         ``prompt_ids`` are the tokens that the answer continues, [] if it begins a text.
 
         No tokenizer of a code model merges a name with the line before it, so the name's tokens
@@ -126,8 +127,8 @@ class NameTries:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Return the text that each token of the vocabulary adds at the end of another text; "" for
-        special tokens.
+        """Return, for each token of the vocabulary, the text that it adds to the end of another
+        text. Special tokens add "".
         """
         begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
         rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
@@ -181,6 +182,7 @@ class NameTries:
                 unspelled.append(name)
             else:
                 paths.append(path)
+            # if "(" is a token of its own, the tokens before it spell the name
             if call is not None and self.texts[call[-1]] == "(":
                 paths.append(call[:-1])
             elif call is not None:
@@ -190,8 +192,8 @@ class NameTries:
 
 @dataclass
 class NameConstraint:
-    """Makes a row begin with one of the names in a trie. ``node`` is the node that the row has
-    reached, or None once the name has ended.
+    """A constraint that makes a row begin with one of the names in a trie. ``node`` is the node
+    that the row has reached, or None once the name has ended.
     """
 
     names: NameTries

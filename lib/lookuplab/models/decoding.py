@@ -1,19 +1,19 @@
-"""Writes the answers of local models: contains the decoding loop, the state of one row, and the
-choice of the row's next token.
+"""Writes the answers of local models. The module contains the decoding loop, the state of one row
+(an answer in progress), and the choice of a row's next token.
 
-The loop is that of gpt-fast: all prompts are read once, then each step adds one token to every row.
-It offers more than ``generate`` of Transformers:
+As in gpt-fast, all prompts are read once, and then each step adds one token to every row. The loop
+offers more than ``generate`` of Transformers:
 
 - The prompts of a batch may be *different*.
 - Stop rules can end a row during decoding.
 - Every token has a log-probability under the unscaled distribution.
-- Answers depend neither on the batch nor on the order of the prompts. In float32 this holds up to
-  the last bits. In 16 bits, where only the head is computed in float32, a near tie between two
-  tokens may go either way; ``Completion.margin`` tells how near a tie was.
+- Answers depend neither on the batch nor on the order of the prompts. In float32, only the last
+  bits of log-probabilities vary. In 16 bits, where only the head is computed in float32, a near tie
+  between two tokens may go either way; ``Completion.margin`` tells how near a tie was.
 - Constraints can wait for another program.
 
-Beam search, penalties and assisted decoding are left out on purpose. A checkpoint's own sampling
-defaults are ignored; only ``Decoding`` counts.
+Beam search, penalties and assisted decoding are left out on purpose. The sampling defaults in a
+checkpoint's generation_config.json are ignored; only ``Decoding`` counts.
 """
 
 import hashlib
@@ -41,14 +41,14 @@ from lookuplab.work import say
 if TYPE_CHECKING:
     from lookuplab.models.local import LocalModel
 
-# Type of device -> the number of batches into which rows that query a tool are split. A GPU's
-# forward pass takes less time than Jedi's answer, so the GPU computes one batch while the other
-# batches wait for Jedi.
+# Type of device -> the number of batches into which rows that query a tool are split (other
+# devices: 1). A GPU's forward pass takes less time than Jedi's answer, so the GPU computes one
+# batch while the other batches wait for Jedi.
 TURNS = {"cuda": 4}
-# Limit on rows x longest prompt in a batch on a CPU. Larger batches have more padding and do not
-# fit into the processor's caches.
+# The limit on the size of a batch on a CPU: rows times tokens of the longest prompt. Larger batches
+# have more padding and do not fit into the processor's caches.
 CPU_TOKENS = 8192
-KEEP_SECONDS = 1.0  # a finished answer is yielded after about this time at the latest
+KEEP_SECONDS = 1.0  # a finished answer is yielded within about this time
 # The largest relative difference between logits that rounding in 16 bits can explain. An
 # architecture that ignores the cache would give a difference of about 1.
 APART_IN_16_BITS = 0.5
@@ -71,13 +71,13 @@ def decode_rows(
     log-probabilities.
 
     No row enters a running batch. The cache is one tensor in each layer, and all its rows end in
-    the same column. To add a row, every layer would have to be copied and padded, and the last
-    digits of the answer would depend on when other rows ended. A paged cache solves this; vLLM has
-    one (``vllm:NAME``).
+    the same column. To add a row, the cache of every layer would have to be copied and padded, and
+    the last digits of the new row's log-probabilities would depend on when other rows ended. vLLM
+    has a paged cache, which avoids both (``vllm:NAME``).
     """
     at = 0
     on_cpu = bool(rows) and model.module.device.type == "cpu"
-    # a prompt is read once for all its samples, so more rows fit
+    # several samples of a prompt share one reading of the prompt, so more rows fit
     budget = CPU_TOKENS * min(2, decoding.n) if on_cpu else math.inf
     while at < len(rows):
         each = len(rows[at].ids)
@@ -117,7 +117,7 @@ def decode_rows(
 
 def _ended(work: Work, rows: list["DecodingRow"]) -> Iterator[Completion]:
     """Yield the completions of the rows that have ended. A row whose tool has failed has no
-    completion, and is reported.
+    completion; a message on stderr reports it.
     """
     for row in rows:
         if not row.finish_reason:
@@ -135,10 +135,11 @@ def _ended(work: Work, rows: list["DecodingRow"]) -> Iterator[Completion]:
 def _decode(
     model: "LocalModel", rows: list["DecodingRow"], decoding: Decoding, end_of_text: frozenset[int]
 ) -> Iterator[int]:
-    """Append tokens until every row is finished. Finished rows leave the batch a few at a time.
+    """Append tokens to the rows until every row is finished. Finished rows leave the batch a few at
+    a time.
 
-    Yield the number of unfinished rows whenever a forward pass has been started. A GPU is then
-    still computing this pass, and the caller can turn to another batch in the meantime.
+    After each forward pass is started, yield the number of unfinished rows. A GPU may still be
+    computing the pass, and the caller can turn to another batch in the meantime.
     """
     module = model.module  # loading the module sets ``model.begin`` (``check_steps``)
     batch = model.begin(module, [row.ids for row in rows], model.context, model.work)
@@ -171,8 +172,8 @@ def _decode(
             break
         over = len(rows) - len(unfinished)
         if over and over >= batch.spare * len(rows):
-            # the last unfinished rows move into the slots of finished rows, so that the batch need
-            # not copy the other rows
+            # the last unfinished rows move into the slots of finished rows; the other rows stay in
+            # their slots, so that they need not be copied
             kept, last = {*unfinished}, unfinished.copy()
             unfinished = [i if i in kept else last.pop() for i in range(len(unfinished))]
             batch.keep(unfinished)
@@ -187,9 +188,10 @@ class DecodingRow:
     """One answer in progress. ``push`` adds tokens until ``finish_reason`` is set.
 
     ``ids`` are the tokens of the prompt, and ``dropped`` is the number of tokens that truncation
-    removed from it. ``before`` are the tokens that the answer continues: the prompt's, or [] for an
-    encoder-decoder. ``limit`` is the largest number of tokens in the answer. ``given`` are the
-    tokens of an answer that is only scored.
+    removed from it. ``before`` are the tokens that the answer continues: those of the prompt, or []
+    for an encoder-decoder. The answer ends after ``limit`` tokens at the latest.
+    ``make_constraint`` makes the row's constraint, if it has one. ``given`` are the tokens of an
+    answer that is only scored.
     """
 
     prompt: Prompt
@@ -202,7 +204,7 @@ class DecodingRow:
     given: list[int] = field(default_factory=list)
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
-        """Set the answer to its empty state, before the first token and again if memory ran out."""
+        """Reset the answer to its empty state, before the first token and after memory ran out."""
         self.tokenizer = tokenizer
         self.tail = self.before[-TAIL:]
         self.over = decoding.stopper()
@@ -215,13 +217,14 @@ class DecodingRow:
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
         if decoding.temperature > 0:
-            # random numbers in [0, 1): one for each token, and one more that a finished row uses
+            # random numbers in [0, 1): one for each token, and one more, because a finished row
+            # draws another token, which is ignored, until it leaves the batch
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token, and set ``finish_reason`` if the answer ends with it. ``margin`` is the
-        margin by which the token was chosen, as ``choose`` computes it.
+        """Append one token, and set ``finish_reason`` if the answer ends with this token.
+        ``margin`` is the margin of the token's choice (see ``choose``).
 
         A special token or an incomplete character adds no text.
         """
@@ -240,8 +243,8 @@ class DecodingRow:
             self.finish_reason = "length"
 
     def completion(self) -> Completion:
-        """Return the answer of a finished row. Bytes at the end that form no complete character are
-        added to the text of the last token.
+        """Return the answer of a finished row. If the answer ends with an incomplete character, the
+        last token gets U+FFFD as its text.
         """
         if not self.pieces[-1]:
             start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
@@ -267,21 +270,22 @@ def choose(
     """Choose the next token of each row. Return the tokens, their natural log-probabilities at
     temperature 1, and the margins of the choices, each of the shape (rows,).
 
-    The token is chosen by ``scores`` (rows, vocabulary), which are the ``logits`` under the row's
-    constraints; the log-probability is always that of ``logits``. Sampling inverts the cumulative
-    distribution, in the order of the vocabulary, at ``chance`` (rows,) in [0, 1). Last-bit noise in
-    the logits can thus move a boundary between two tokens, but never reorders the tokens.
+    The tokens are chosen by ``scores`` (rows, vocabulary), which are the ``logits`` after the rows'
+    constraints have been applied. The log-probabilities are always computed from ``logits``.
+    Sampling inverts the cumulative distribution, in the order of the vocabulary, at ``chance``
+    (rows,), a random number in [0, 1). Noise in the last bits of the logits can thus move a
+    boundary between two tokens, but never reorders the tokens.
 
     The margin is the smallest change that would have led to another token. In greedy decoding, it
     is the gap between the two largest scores, in nats. In sampling, it is the smaller of two
     distances between probabilities: from ``chance`` to the nearer end of the token's interval, and
-    from ``top_p`` to the nearest point where it would cut off other tokens (``nucleus``).
+    from ``top_p`` to the nearest value at which other tokens would be cut off (``nucleus``).
     """
     best = scores.topk(2)
     token = best.indices[:, 0]
     margin = (best.values[:, 0] - best.values[:, 1]).double()
     if chance is not None:
-        alone = margin == torch.inf
+        alone = margin == torch.inf  # only one token is allowed, so no change could lead to another
         near = torch.full_like(margin, torch.inf)
         chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
         if decoding.top_p < 1:
@@ -298,10 +302,10 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the probabilities ``chances`` (rows, vocabulary) with unlikely tokens set to zero, and
-    the margin of the cut (rows,).
+    """Return the probabilities ``chances`` (rows, vocabulary) with those of unlikely tokens set to
+    zero, and the margin of the cut (rows,).
 
-    The likeliest tokens are kept, in this order, until the sum of their probabilities has reached
+    Tokens are kept, the likeliest first, until the sum of their probabilities has reached
     ``top_p``. Of equally likely tokens at the cut, the first in the vocabulary are kept. The margin
     is the distance from ``top_p`` to the nearest cumulative sum of the sorted probabilities.
     """
@@ -312,7 +316,7 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
 
 
 def row_seed(row: DecodingRow, decoding: Decoding) -> int:
-    """Return a row's random seed of 128 bits. It depends only on the seed in ``decoding``, the
+    """Return a row's random seed of 128 bits. The seed depends only on ``decoding.seed``, the
     prompt's id and the index of the sample.
     """
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
@@ -321,8 +325,8 @@ def row_seed(row: DecodingRow, decoding: Decoding) -> int:
 
 @torch.inference_mode()
 def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
-    """Return the model's next-token probabilities (len(ids), vocabulary) before each token of the
-    continuation ``ids``. Raises UserError if one of them is NaN.
+    """Return the model's next-token probabilities (len(ids), vocabulary) before each token of
+    ``ids``, a continuation of the prompt. Raises UserError if a probability is NaN.
     """
     read = torch.tensor([prompt_ids], device=module.device)
     if module.config.is_encoder_decoder:
@@ -340,19 +344,19 @@ def distributions(module: PreTrainedModel, prompt_ids: list[int], ids: list[int]
 
 @torch.inference_mode()
 def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
-    """Set ``model.begin``, which makes the model's batches, to the fast or the general path. A path
-    is tried on a batch of three prompts, token by token. The logits must agree with the logits of
-    plain forward passes over each prompt alone. The fast path is tried first. Raises UserError if
-    neither path gives such logits.
+    """Set ``model.begin``, which makes the model's batches, to the fast or the general path. Each
+    path, the fast one first, is tried on a batch of three prompts, token by token. A path is used
+    if its logits agree with the logits of plain forward passes over each prompt alone. Raises
+    UserError if neither path gives such logits.
 
-    Some architectures ignore ``past_key_values``, because they have their own way to keep what they
-    have read. Others attend to the padding of a shorter prompt. Without this check, both would give
-    wrong answers silently.
+    Some architectures ignore ``past_key_values``, because they keep what they have read in another
+    way. Others attend to the padding of a shorter prompt. Without this check, both kinds would
+    silently give wrong answers.
     """
     texts = "x =", "def add(a, b):\n    return a + b\n", "def add(a, c):\n"
     rows = [model.prompt_ids(text) for text in texts]
     ids = (3 * rows[1])[:3]
-    # the fast path has its own attention, so a user's ``attn_implementation`` excludes it
+    # the fast path has its own attention, so it cannot respect a user's ``attn_implementation``
     kinds = (Batch,) if "attn_implementation" in model.given else (Fast, Batch)
     plain: list[torch.Tensor] = []
     for kind in kinds:
@@ -377,8 +381,9 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
 
 
 def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
-    """Return the log-probabilities (3, len(ids), vocabulary) of three rows before each of the
-    ``ids``. The rows change slots before each step, so that ``keep`` is tested, too.
+    """Return the log-probabilities (3, len(ids), vocabulary) that a batch of three rows gives
+    before each of the tokens ``ids``. The rows change slots before each step, so that ``keep`` is
+    tested, too.
     """
     stepped = [batch.logits]
     order = [0, 1, 2]
@@ -395,6 +400,7 @@ def _apart(expected: torch.Tensor, found: torch.Tensor) -> float:
     """Return the largest relative difference between two arrays of log-probabilities: the norm of
     the difference, divided by the norm of the expected log-probabilities after centring them.
     """
+    # if both had -inf for a token, the difference would be NaN
     expected, found = (each.clamp(min=-100) for each in (expected, found))
     scale = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1) + 1e-9
     return ((found - expected).norm(dim=-1) / scale).max().item()

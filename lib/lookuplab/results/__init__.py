@@ -1,3 +1,3 @@
-"""Computes results from rows of numbers: artifacts, the papers' values for the same quantities,
-plots, verdicts on claims, and the verification of figures.
+"""Saves rows of numbers as artifacts and computes what follows from the rows: the comparison with
+the papers' numbers, pictures, verdicts on claims, and whether a rerun gives the same figures.
 """

@@ -1,7 +1,8 @@
-"""Saves a table or figure as files: its numbers (CSV), their provenance (JSON), and a picture that
-is drawn from the CSV alone.
+"""Saves a table or figure as files: its numbers (CSV), their provenance (JSON), a picture that is
+drawn from the CSV alone (SVG and PNG), and its result in a sentence (TXT).
 
-Equal numbers give byte-identical CSVs and pictures. Only the JSON differs from run to run.
+Equal numbers give byte-identical CSVs, pictures and sentences. Only the JSON differs from run to
+run.
 """
 
 import json
@@ -35,24 +36,27 @@ REQUIRED = {"model", "condition", "metric", "value"}
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure. Its wall time is measured from construction to ``save``."""
+    """One table or figure of a notebook. The provenance records the wall time from ``begun``, the
+    creation of this object, to ``save``.
+    """
 
     paper: str
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-    # (quoted number as text, its n); ``tell`` appends the n of each number that its text quotes
+    # Keys are (a number that ``quote`` returned, its n), both as texts. ``tell`` appends the n of
+    # each number that its text quotes. A dictionary keeps the order, which a set would not.
     quoted: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        of_kernel()  # raises UserError for a wrong parameter before any work is done
+        of_kernel()  # raises UserError for a wrong parameter, before the notebook computes anything
 
     @cached_property
     def place(self) -> Path:
         """Return the path of the artifact's files without suffix: ``<profile>/<paper>/<name>``
-        below ``$LOOKUPLAB_FIGURES``, a variable that the runner sets. If it is not set, as in
-        JupyterLab, the files go below ``runs``, because only the runner may replace committed
-        figures.
+        below the folder in the environment variable LOOKUPLAB_FIGURES, which the runner sets. If it
+        is not set, as in JupyterLab, the files go below ``runs``, because only the runner may
+        replace committed figures.
         """
         return figures_of(f"{self.paper}/{self.name}") / self.profile / self.paper / self.name
 
@@ -66,17 +70,19 @@ class Artifact:
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
     ) -> pd.DataFrame:
-        """Write ``<name>.csv`` and ``.json``, and return the rows as written. Print the path of the
-        CSV, and how many answers of this kernel's models are empty or cut off.
+        """Write ``<name>.csv`` and ``<name>.json``, and return the rows as written. Print the path
+        of the CSV, and how many answers of this kernel's models are empty or cut off.
 
-        ``frame`` has one row per number: model, condition, metric, value and, if they exist,
-        ci_low, ci_high, n, clusters (the number of independent observations among the n) and
-        paper_value. The columns paper and artifact are added. ``models`` and ``data`` are passed to
-        ``provenance.describe``. ``parameters`` are recorded together with the notebook's own.
-        ``timed`` says that the numbers are times or speeds, which vary from run to run.
+        ``frame`` has one row per number. The columns model, condition, metric and value are
+        required. The columns ci_low, ci_high, n, clusters (the number of clusters among the n
+        values) and paper_value are optional. The columns paper and artifact are added.
+
+        ``models`` and ``data`` are passed to ``provenance.describe``. ``seeds`` are recorded as
+        given, and ``parameters`` in addition to the notebook's own. ``timed`` says that the numbers
+        are times or speeds, which vary from run to run.
 
         Raises UserError for an unknown or missing column, a duplicate row, or an interval whose
-        ends are swapped.
+        lower end is above its upper end.
         """
         from lookuplab.models.completions import unfinished
 
@@ -95,7 +101,8 @@ class Artifact:
         paths.write_text(self.place.with_suffix(".csv"), to_csv(table))
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
-        # `lookuplab` prints paths relative to the checkout; elsewhere the full path is clearer
+        # in a notebook that the user executes, the working folder may not be the checkout, so the
+        # full path is clearer
         is_run = "LOOKUPLAB_FIGURES" in os.environ
         print(f"written: {provenance.relative(self.place) if is_run else self.place}.csv")
         for line in unfinished():
@@ -103,12 +110,12 @@ class Artifact:
         return table
 
     def read(self) -> pd.DataFrame:
-        """Return the saved rows, from which pictures are drawn."""
+        """Return the rows of the saved CSV, from which pictures are drawn."""
         return read_csv(self.place.with_suffix(".csv"))
 
     def draw(self, figure: "Figure") -> "Figure":
-        """Write the figure to ``<name>.svg`` and ``.png``, and return it. The files contain no
-        date, library name, random id or path of this machine, so that equal pictures are equal
+        """Write the figure to ``<name>.svg`` and ``<name>.png``, and return it. The files contain
+        no date, library name, random id or path of this machine, so that equal figures give equal
         files.
         """
         import matplotlib
@@ -136,8 +143,9 @@ class Artifact:
     ) -> str:
         """Return a saved number with its interval, for a sentence: ``59.3% [48.5, 69.7]``.
 
-        ``model`` is given as in a parameter: by folder, name on the hub or address. Without it, the
-        last model that has the number is quoted; if none has it, the text is "not measured".
+        ``model`` is written as in a notebook's parameter: a folder, a name on the hub or an
+        address. Without it, the number of the last model in the CSV that has this condition and
+        metric is quoted. If there is no such number, return "not measured".
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -154,8 +162,9 @@ class Artifact:
         return text
 
     def tell(self, text: str) -> "Markdown":
-        """Write ``text``, the result in words, to ``<name>.txt`` (for RESULTS.md), followed by the
-        n of the quoted numbers. Return it as Markdown, which a notebook shows.
+        """Write ``text``, the result in words, to ``<name>.txt``, from which RESULTS.md quotes it.
+        The n of the quoted numbers is appended. Return the text as Markdown, for the notebook to
+        show.
 
         Addresses of models and paths of this machine are shortened, as in pictures.
         """
@@ -168,8 +177,8 @@ class Artifact:
         return Markdown(text)
 
     def _public(self, text: str) -> str:
-        """Return a text in which models from the notebook's parameters are named as in tables, and
-        the parameters' paths are shortened as in the provenance (``provenance.public``).
+        """Return ``text`` with the values of the notebook's parameters made fit for publication:
+        models get their names in tables, and paths are shortened (``provenance.public``).
         """
         given = of_kernel() or read_record(self.place)["parameters"]
         names = {}
@@ -178,11 +187,13 @@ class Artifact:
                 if isinstance(item, str) and item:
                     is_model = re.search("models?$", parameter)
                     names[item] = table_name(item) if is_model else provenance.public(item)
+        # longest first, because one value may be a part of another
         for item in sorted(names, key=len, reverse=True):
             text = text.replace(item, names[item])
         return text
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with all columns of an artifact. Raises UserError as ``save`` says."""
         required = REQUIRED if len(frame) else set()  # an empty frame has no columns
         for name in {*frame}.difference(ARTIFACT_COLUMNS) | required.difference(frame):
             raise UserError(
@@ -205,7 +216,7 @@ def to_csv(table: pd.DataFrame) -> str:
     """Return the table as CSV. Numbers have six significant digits, which is finer than the
     sampling noise of any rate and coarser than the rounding noise of float32.
 
-    ``n`` is a whole number. Missing numbers are empty.
+    ``n`` and ``clusters`` are whole numbers. A missing number is an empty cell.
     """
     written = table.astype(object)
     for column in NUMBERS:  # adding 0.0 turns -0 into 0
@@ -216,8 +227,8 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def read_csv(file: Path) -> pd.DataFrame:
-    """Return an artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if the
-    file cannot be read or lacks a column.
+    """Return the rows of an artifact's CSV, with numbers as floats; an empty cell is NaN. Raises
+    UserError if the file cannot be read or lacks a column.
     """
     try:
         return _frame(file.read_bytes()).copy()
@@ -225,7 +236,7 @@ def read_csv(file: Path) -> pd.DataFrame:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error
 
 
-@lru_cache(maxsize=512)  # a page reads each file several times
+@lru_cache(maxsize=512)  # to write a page, each file is read several times
 def _frame(content: bytes) -> pd.DataFrame:
     types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(NUMBERS, float)
     empty = {column: [""] for column in NUMBERS}
@@ -235,14 +246,14 @@ def _frame(content: bytes) -> pd.DataFrame:
 
 
 def read_record(place: Path) -> dict[str, Any]:
-    """Return the provenance of an artifact, as ``save`` wrote it."""
+    """Return the provenance that ``save`` wrote to the JSON at ``place`` (without suffix)."""
     record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text("utf-8"))
     return record
 
 
 def _with_interval(row: Any, digits: int, unit: str = "") -> str:
-    """Return a number with its interval, such as ``59.3% [48.5, 69.7]``. A whole number without an
-    interval has no decimals.
+    """Return a row's number with its interval, such as ``59.3% [48.5, 69.7]``. A whole number that
+    has no interval is written without decimals.
     """
     if pd.isna(row.ci_low):
         return f"{row.value:,.{digits if row.value % 1 else 0}f}{unit}"
@@ -251,11 +262,11 @@ def _with_interval(row: Any, digits: int, unit: str = "") -> str:
 
 
 def readable(table: pd.DataFrame, digits: int | None = None) -> pd.Series:
-    """Return each row's number with its interval and n, as text for a notebook's table: ``59.3
-    [48.5, 69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
+    """Return each row's number as text for a notebook's table, with interval and n: ``59.3 [48.5,
+    69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
 
-    Without ``digits``, percentages and points have one decimal place, and other numbers below 10
-    have three.
+    ``digits`` is the number of decimals. By default, percentages, points and numbers from 10 have
+    one, and other numbers have three.
     """
 
     def text(row: Any) -> str:
@@ -274,8 +285,8 @@ def side_by_side(
     metrics: Sequence[str] | None = None,
     digits: int | None = None,
 ) -> pd.DataFrame:
-    """Return rows as text with interval and n: one line per model and condition, one column per
-    metric, in the original order.
+    """Return a table of texts (see ``readable``) with one line per model and condition and one
+    column per metric, in the order of ``rows``.
 
     ``metrics`` selects and orders the columns. The paper's value, if there is one, is shown after
     ours.

@@ -1,8 +1,7 @@
-"""Reads the numbers that the papers report from the CSVs of ``data/paper``, whose README says what
-is left out.
+"""Reads the numbers that the papers report, from the CSVs in ``data/paper``.
 
-Values are as printed; a percentage stays a percentage. A number that the paper shows only in a
-picture is left out, never guessed.
+Values are as printed; a percentage stays a percentage. A number that a paper shows only in a
+picture is left out, never guessed. The README in ``data/paper`` lists what is left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,16 +18,16 @@ REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
-    """Return {paper's folder: title} from the references in CITATION.cff. The folder is a
-    reference's ``abbreviation`` in lower case.
+    """Return {folder of a paper: the paper's title} from the references in CITATION.cff. The
+    folder's name is the reference's ``abbreviation`` in lower case.
     """
     cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
-    """Return every number that a paper reports, or only those of one artifact (table, figure,
-    ``stated_values``).
+    """Return every number that a paper reports, or only the numbers of one artifact: a table, a
+    figure, or ``stated_values``, which are the numbers in the text.
 
     ``n`` may be NaN. Raises UserError for an unknown paper or artifact.
     """
@@ -45,9 +44,9 @@ def attach(
     """Return a copy of a frame of artifact rows with the column ``paper_value``: the paper's number
     for the same quantity, or NaN if the paper does not report it.
 
-    The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a
-    frame that lacks them. ``roles`` maps our model names to the paper's ({"mini-small":
-    "StarCoder2-3B"}). These are different models at the same place in their families of sizes. A
+    The frame needs the columns ``paper`` and ``artifact``; arguments of these names add them.
+    ``roles`` says which model of the paper a model of ours stands for: {"mini-small":
+    "StarCoder2-3B"} compares the smallest model of our family with the smallest of the paper's. A
     model without a role is looked up under its own name. Raises UserError if a role is not a model
     of the paper.
     """
@@ -64,7 +63,9 @@ def attach(
 
 
 def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
-    """Yield an error message for each role (see ``attach``) that is not a model of these papers."""
+    """Yield an error message for each of the ``roles`` (see ``attach``) whose model does not occur
+    in these papers.
+    """
     for ours, theirs in roles.items():
         models = set(_reported().loc[_reported().paper.isin(papers), "model"])
         if theirs not in models:

@@ -1,5 +1,5 @@
-"""Records where a number comes from: the notebook that this kernel executes, its parameters, the
-code, the packages, the models, the data and the machine.
+"""Records where a number comes from: the code, packages, models, data and machine with which it was
+computed, and the notebook that this kernel executes, with its parameters.
 """
 
 import ast
@@ -31,9 +31,9 @@ _ARTIFACT = re.compile(r"""\w+ = Artifact\(["']([^"']+)["'], ["']([^"']+)["'], p
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Return the provenance of numbers that were computed here: versions, machine, ``models`` and
-    hashes of ``data``. The caller adds seeds, parameters and time. ``models`` are objects with an
-    ``identity``, or identities; ``data`` are files or folders.
+    """Return the provenance of numbers that were computed here: versions, machine, the identities
+    of ``models`` and hashes of ``data``. The caller adds seeds, parameters and time. ``models`` are
+    models, or dictionaries that identify models; ``data`` are files or folders.
     """
     sources = paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
@@ -41,7 +41,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     for path in data:
         name = public(path)
         found = content_hash(paths.located(path))
-        # two files outside the checkout may have the same public name
+        # two files outside the checkout may have the same public name, so the hash is added
         hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
     return {
         "git": {
@@ -60,7 +60,9 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
 
 
 def git(*arguments: str) -> str | None:
-    """Return the output of git in the checkout, or None outside a repository or without git."""
+    """Return the output of a git command in the checkout. Return None if git is not installed or
+    fails, as outside a repository.
+    """
     command = ["git", "-C", str(paths.ROOT), *arguments]
     with suppress(OSError, subprocess.SubprocessError):
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
@@ -79,28 +81,29 @@ def processor() -> str:
     """Return the processor's architecture, model and vector extension as a text. Machines for which
     this text is equal compute equal numbers.
     """
-    # Linux reports the processor's model and flags, other systems at most the model
+    # Linux lists the processor's model and flags in this file; other systems state only the model
     info = Path("/proc/cpuinfo")
     text = info.read_text("utf-8") if info.is_file() else ""
     entries: dict[str, str] = dict(
         re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE)
     )
     flags = entries.get("flags", entries.get("Features", "")).split()
+    # only the widest vector extension, because the libraries compute with this one
     widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags][:1]
     model = entries.get("model name", platform.processor()).strip()
     return ", ".join(filter(None, (platform.machine(), model, *widest)))
 
 
 def threads() -> int:
-    """Return the number of threads that torch uses, or would use if the run had imported it."""
+    """Return the number of threads that torch uses or, if it has not been imported, would use."""
     if torch := sys.modules.get("torch"):
         return int(torch.get_num_threads())
     return stated("OMP_NUM_THREADS", processors())
 
 
 def device() -> str:
-    """Return the accelerators' names, or "cpu". Torch is consulted only if the run has
-    imported it.
+    """Return the names of the GPUs, or "cpu" if there are none, or if this process cannot have used
+    them because it has not imported torch.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
@@ -109,8 +112,8 @@ def device() -> str:
 
 
 def content_hash(path: Path, pattern: str = "*") -> str:
-    """Return the sha256 of a file's content. For a folder, return the sha256 of the sorted names
-    and contents of its files that match ``pattern``. Raises UserError if the path is missing.
+    """Return the sha256 of a file's content. For a folder, return one sha256 over the names and
+    contents of those files in it that match ``pattern``. Raises UserError if there is neither.
     """
     path = paths.ROOT / path
     if path.is_file():
@@ -131,21 +134,22 @@ def library_hash() -> str:
 
 
 def relative(value: Any) -> Any:
-    """Return a value in which paths inside the checkout are relative to it. The items of lists and
-    the values of mappings are changed, too.
+    """Return ``value`` with paths inside the checkout made relative to the checkout. The items of
+    lists and the values of dictionaries are changed, too.
     """
     return _each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
 
 
 def public(value: Any) -> Any:
-    """Return a value whose paths can be published. A path inside the checkout becomes relative to
-    it. Of a path outside the checkout only the last part is kept (of ``FOLDER/*`` the last two),
-    which reveals nothing about this machine.
+    """Return ``value`` with paths that can be published, because they reveal nothing about this
+    machine. A path inside the checkout becomes relative to the checkout. Of a path outside the
+    checkout, only the last part is kept (of ``FOLDER/*``, the last two parts).
     """
     return _each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Return ``value`` with ``change`` applied to every text and path in it."""
     if isinstance(value, dict):
         return {name: _each_text(item, change) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -161,10 +165,10 @@ def of_kernel() -> dict[str, Any]:
     checking the values that papermill injected. Outside a kernel, and before the parameters cell
     has run, return {}.
 
-    Papermill puts its values into a cell after the notebook's parameters cell, and only warns of
-    names that the notebook does not declare. If the notebook declares a list, a single value
-    becomes a list with one item; the notebook's variable is changed, too. Raises UserError for a
-    name that the notebook does not declare, and for a value of another type.
+    Papermill puts its values into a cell after the notebook's parameters cell, and only warns about
+    names that the notebook does not declare. Raises UserError for such a name, and for a value of
+    another type than the declared one. If the notebook declares a list, a single value becomes a
+    list with one item, in the notebook's variable, too.
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
@@ -178,17 +182,18 @@ def of_kernel() -> dict[str, Any]:
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
                 found[name] = fitted(declared[name], value, f"parameter {name!r}")
-                # if the notebook has assigned another value to the name since then, it is kept
+                # a value that the notebook has assigned to the name since then is kept
                 if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
+        # every parameters cell of the kit declares the profile
         elif values and "profile" in values:
             declared, found = values, dict(values)
     return found
 
 
 def assigned(source: str) -> dict[str, Any] | None:
-    """Return {name: value} for a cell that only assigns plain values to names, and None for any
-    other cell.
+    """Return {name: value} for the source of a cell that only assigns plain values to names, and
+    None for any other source.
     """
     values = {}
     try:
@@ -204,11 +209,16 @@ def assigned(source: str) -> dict[str, Any] | None:
 
 
 def fitted(declared: Any, value: Any, what: str) -> Any:
-    """Return ``value`` with the type of the ``declared`` value. If ``declared`` is a list, a single
-    value becomes a list with one item, and each item must fit the first item of ``declared``. If
-    ``declared`` is a float, a whole number or a text such as 1e-4 is converted. If ``declared`` is
-    None, any value fits. The value None stands for an empty text or list. Raises UserError, whose
-    message begins with ``what``, for a value of another type.
+    """Return ``value`` with the type of the ``declared`` value:
+
+    - If ``declared`` is a list, a single value becomes a list with one item. Each item must have
+      the type of the first item of ``declared``.
+    - If ``declared`` is a float, a whole number or a text such as ``1e-4`` is converted.
+    - If ``declared`` is a text or a list, None becomes an empty text or list.
+    - If ``declared`` is None, any value is accepted.
+
+    Raises UserError for a value of another type. ``what`` begins the message and says what the
+    value is, such as ``parameter 'limit'``.
     """
     if value is None and isinstance(declared, str | list):
         return type(declared)()
@@ -225,15 +235,17 @@ def fitted(declared: Any, value: Any, what: str) -> Any:
 
 
 def figures_of(artifact: str) -> Path:
-    """Return the folder below which this kernel writes an artifact, ``paper/name``.
+    """Return the folder below which this kernel writes an artifact (``paper/name``).
 
-    It is ``$LOOKUPLAB_FIGURES`` if the runner has set this variable, else ``runs/figures``. For a
-    copy of the notebook, such as ``out.ipynb``, it is ``runs/copies/NAME``. The notebook is a copy
-    if the command or session that started the kernel names notebooks, but not the original.
+    If the runner has set the environment variable LOOKUPLAB_FIGURES, the variable names the folder.
+    Otherwise the folder is ``runs/figures`` or, for a copy of a notebook such as ``out.ipynb``,
+    ``runs/copies/NAME``. The notebook is taken to be a copy if the command or session that started
+    the kernel names some notebook, but not the original.
     """
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)
     if named := _notebooks():
+        # in the file, which is JSON, a backslash precedes each quote
         saving = [
             file
             for file in paths.NOTEBOOKS.glob("*/[!.]*.ipynb")
@@ -245,15 +257,16 @@ def figures_of(artifact: str) -> Path:
 
 
 def saved_in(code: str) -> dict[str, str]:
-    """Return {id of an artifact: the statement that creates it} for a notebook's code, such as
-    ``{"paper/name": 'artifact = Artifact("paper", "name", profile)'}``.
+    """Return {id of an artifact: the statement that creates it} for the code of a notebook. For
+    example, ``{"paper/name": 'artifact = Artifact("paper", "name", profile)'}``.
     """
     return {f"{found[1]}/{found[2]}": found[0] for found in _ARTIFACT.finditer(code)}
 
 
 def original(artifact: str, files: Collection[Path]) -> Path:
-    """Return the original among notebooks that save the same artifact. Files in the kit's folder
-    come first, then files tracked by git, then files named after the artifact, then short names.
+    """Return the original among the notebooks that save the same artifact. A file in the kit's
+    folder of notebooks is preferred; among these, a file tracked by git; among these, the file that
+    is named after the artifact; and among these, the one with the shortest name.
     """
     known = git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 
@@ -266,8 +279,8 @@ def original(artifact: str, files: Collection[Path]) -> Path:
 
 
 def _notebooks() -> list[Path]:
-    """Return the notebook files named by the papermill or Jupyter command, and by JupyterLab's
-    session.
+    """Return the notebook files that are named by the command that started this kernel (papermill,
+    jupyter execute), or by its JupyterLab session.
     """
     if "ipykernel" not in sys.modules:
         return []

@@ -1,10 +1,10 @@
-"""Compares a fresh run's figures with the committed ones. On the same type of processor every byte
-must be equal.
+"""Compares the figures of a fresh run with the committed ones. On the same type of processor, with
+the same number of threads, every byte must be equal; only timed artifacts are exempt.
 
-On a different processor, or with a different number of threads, the last bits of floating-point
-numbers differ. Numbers may then differ by ``RELATIVE`` or ``ABSOLUTE``. They may differ by more
-only if a near tie (``models.complete``) changed a model's answer; that answer is then listed.
-Pictures are compared only on the same type of processor.
+On another type of processor, or with another number of threads, the last bits of floating-point
+numbers differ. Numbers may then differ by ``RELATIVE`` or ``ABSOLUTE``, and pictures are not
+compared. A number may differ by more only if a near tie changed a model's answer: two tokens had
+almost equal logits, so the last bits decided between them. Such answers are listed.
 """
 
 import csv
@@ -25,25 +25,30 @@ from lookuplab.errors import UserError
 from lookuplab.results.artifact import ROW_KEY
 from lookuplab.results.provenance import relative
 
-ANSWERS_FILE = "answers.csv.gz"  # the log of the figures' answers, in the folder of the figures
-# CSVs have six digits, and floating-point noise reaches the fifth; one changed task in 10,000 has a
-# larger effect than this
+# the log of the answers from which the figures were made, in the folder of the figures
+ANSWERS_FILE = "answers.csv.gz"
+# CSVs have six digits, and floating-point noise reaches the fifth. If one task in 10,000 changed, a
+# rate would change by more than RELATIVE.
 RELATIVE = 1e-4
-# two confidences that swap their order change AUROC and ECE by less than this; one changed task in
-# 10,000 changes them by more
+# If two confidences swapped their order, AUROC and ECE would change by less than ABSOLUTE; if one
+# task in 10,000 changed, they would change by more.
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
+# what a comparison may find; only DIFFERENT is a failure. EXPLAINED numbers changed because of a
+# near tie.
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 NOT_RERUN = "on demand, not run again"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
-_USE = ["notebook", "model", "prompt", "sample"]  # these columns identify an answer in the log
-Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
+# These columns of the log identify what a notebook asked for. The column ``question``, a digest of
+# the prompt's text and the decoding, tells apart the conditions under which it asked.
+_USE = ["notebook", "model", "prompt", "sample"]
+Files = Mapping[str, bytes]  # path below figures/PROFILE -> content
 
 
 class Differences:
-    """The result of a comparison: lines of text by outcome, and counts of equal numbers, artifacts,
-    pictures and answers.
+    """Collects the result of a comparison: ``texts`` has the lines to print for each outcome, and
+    ``equal`` counts the equal numbers, artifacts, pictures and answers.
     """
 
     def __init__(self) -> None:
@@ -51,18 +56,21 @@ class Differences:
         self.equal: Counter[str] = Counter()
 
     def differs(self, line: str) -> None:
+        """Add a line about a difference, which makes the verification fail."""
         self.texts[DIFFERENT].append(line)
 
     def compare_names(self, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-        """Report the names that only one side has, and return the names that both have."""
+        """Record each name that only one side has as a difference. Return the names that both
+        sides have, sorted.
+        """
         for name in sorted(old.keys() ^ new.keys()):
             there, here = ("there", "missing") if name in old else ("missing", "there")
             self.differs(f"{name}: {there} -> {here}")
         return sorted(old.keys() & new.keys())
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Note the processors and numbers of threads of both records, and return whether they are
-        the same. The last bits of sums depend on them.
+        """Record the processor and the number of threads of both sides, as the artifact's JSONs
+        state them. Return whether they are equal: the last bits of sums depend on them.
         """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
@@ -75,9 +83,10 @@ class Differences:
     def compare_answers(self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool) -> set[str]:
         """Compare two logs of answers. Return the notebooks in which a near tie changed an answer.
 
-        Near ties explain the changes of a prompt under two conditions: there is at least one
-        question to which the two sides give different answers, and all such answers were near ties.
-        Questions that only one side has are not judged, because they follow from such an answer.
+        The changes of a prompt count as explained by near ties if at least one question has
+        different answers on the two sides, and if all such answers were near ties. A question that
+        only one side has is not judged: a changed answer leads to other questions, for example with
+        another document.
         """
         sides = pd.concat([old, new])
         on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
@@ -99,9 +108,9 @@ class Differences:
     ) -> None:
         """Compare an artifact row by row.
 
-        If ``is_exact`` is True, there is no tolerance. It is None for a timed artifact, of which
-        only the rows' names are compared. ``is_explained`` says that a near tie changed an answer
-        of its notebook.
+        If ``is_exact`` is True, no number may differ. If it is None, as for timed artifacts, only
+        the names of the rows are compared. ``is_explained`` says that a near tie changed an answer
+        in the artifact's notebook.
         """
         before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])
@@ -126,9 +135,7 @@ class Differences:
         return bool(self.texts[DIFFERENT])
 
     def lines(self) -> list[str]:
-        """Return the lines to print: all differences, the processors, and, in the last line, the
-        counts.
-        """
+        """Return the lines to print: the findings by outcome, and a last line with the counts."""
         count = {outcome: len(lines) for outcome, lines in self.texts.items()}
         failed = "FAILED: " if self.failed else ""
         equal = self.equal
@@ -142,7 +149,9 @@ class Differences:
 
 
 def committed(profile: str) -> dict[str, bytes]:
-    """Return a profile's figures in git's HEAD. Raises UserError if there are none."""
+    """Return {path: content} of a profile's figures in git's HEAD. Raises UserError if there are
+    none.
+    """
     folder = relative(paths.FIGURES / profile)
     command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "-0", "HEAD", folder]
     try:
@@ -160,7 +169,7 @@ def committed(profile: str) -> dict[str, bytes]:
 
 
 def fresh(folder: Path) -> dict[str, bytes]:
-    """Return the figures below a folder. Raises UserError if there are none."""
+    """Return {path: content} of the figures below a folder. Raises UserError if there are none."""
     files = {
         file.relative_to(folder).as_posix(): file.read_bytes()
         for file in folder.rglob("[!.]*")
@@ -172,8 +181,8 @@ def fresh(folder: Path) -> dict[str, bytes]:
 
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
-    """Return the rows of a log of answers, all as text: model, prompt, sample, question, answer and
-    margin (as ``models.completions`` logs them), and the notebook.
+    """Return the rows of a log of answers, with all values as text: the columns that
+    ``models.completions`` logs (LOG_COLUMNS) and, in the file ANSWERS_FILE, the notebook.
     """
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
 
@@ -184,12 +193,12 @@ def compare(
     makers: Mapping[str, str],
     on_demand: Collection[str] | None = None,
 ) -> Differences:
-    """Compare all files of both sides. If ``on_demand`` is None, compare only the artifacts in
-    ``makers`` and the log of answers.
+    """Compare the files of both sides: ``old`` is committed, ``new`` is fresh.
 
-    ``makers`` maps each artifact to its notebook. An artifact in ``on_demand`` may be identical to
-    the committed files, because a run of everything does not rerun it. A paper without committed
-    files is taken to be the user's own and ignored. Raises UserError if nothing is left to compare.
+    ``makers`` maps each artifact to its notebook. ``on_demand`` are the artifacts that a run of all
+    notebooks does not make again, so they may still be the committed files. If it is None, only the
+    artifacts in ``makers`` and the log of answers are compared. A folder without committed files is
+    taken to be the user's own, and is ignored. Raises UserError if nothing is left to compare.
     """
     papers = {file.split("/")[0] for file in old}
 
@@ -208,7 +217,7 @@ def compare(
         if file.endswith(".json"):
             name = file.removesuffix(".json")
             records = [json.loads(side[file]) for side in (old, new)]
-            # if even the run's wall time is equal, this is the committed file and not a new one
+            # the JSON states the wall time, so if it is equal, no run has written it again
             is_old = old[file] == new[file]
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)
@@ -247,5 +256,6 @@ def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
 
 
 def _is_near(column: str, old: str, new: str) -> bool:
+    """Return whether two numbers of a column are equal up to the tolerance."""
     is_float = column in FLOATS and "none" not in (old, new)
     return is_float and isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE)

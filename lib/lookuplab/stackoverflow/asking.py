@@ -3,8 +3,8 @@
 The prompt and the completion share the budget. Text that does not fit is cut "from the retrieved
 description and code, in that order"; "in rare cases where the prompt itself exceeds the token
 budget", the paper removes "a minimal number of tokens from the prompt". The paper leaves three
-things open. Here the lowest-ranked example is cut first. A description or code loses its end. A
-problem loses its beginning, because its end says where the answer goes.
+things open. We cut the lowest-ranked example first. We cut descriptions and code at the end. We cut
+a problem at the beginning, because its end says where the answer goes.
 """
 
 from bisect import bisect
@@ -26,7 +26,7 @@ from lookuplab.stackoverflow.grader import Grader, verdicts
 SPARE = 40  # extra snippets to retrieve, to replace those that give the answer away
 TRIMS = ("description-first", "question-first")
 Trim = Literal["description-first", "question-first"]
-# the form of DS-1000's completion prompts
+# an example in the form of DS-1000's completion prompts
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"
 # the paper generates "500 to 600" tokens (Section 4.3)
 DS1000_DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
@@ -37,7 +37,8 @@ Matches = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
 class Trimmed:
     """A prompt: its text, its length in tokens, and how much was cut.
 
-    lost: how many tokens were cut from the descriptions, the code and the question.
+    lost: {part: number of tokens that were cut}. The parts are the "description" and the "code" of
+    all examples together, and the "question".
     """
 
     text: str
@@ -61,16 +62,17 @@ def trimmed_prompt(
     An example whose description and code are cut completely is left out.
 
     trim: "description-first" is the paper's order (descriptions, then code, then the problem);
-    "question-first" cuts the problem before the examples, for comparison. shortened: the prompt
-    must be no longer than it would be without the descriptions. "description-first" then cuts
-    exactly the descriptions, "question-first" as many tokens of the problem.
+    "question-first" cuts the problem before the examples, for comparison. shortened: whether the
+    prompt must be no longer than it would be without the descriptions. If the budget has room for
+    the rest, "description-first" then cuts just the descriptions, and "question-first" cuts as many
+    tokens from the problem.
 
     Raises UserError if the budget has no room for a prompt.
     """
     check_choice("trim", trim, TRIMS)
     if (room := budget - max_new_tokens) < 1:
         raise UserError(
-            f"a budget of {budget} tokens leaves no room for a prompt beside {max_new_tokens} "
+            f"a budget of {budget} tokens leaves no room for a prompt and {max_new_tokens} "
             "new tokens: raise the budget"
         )
     question = ("question", "")
@@ -103,11 +105,13 @@ def trimmed_prompt(
         if tokens({}) <= room:
             break
         _, spans = located(tokenizer, whole)
+        # the possible cuts, from the shortest text to the longest
         if step == question:  # keep at least the problem's last token
             shorter = [{step: whole[begin:]} for begin, _ in spans[:0:-1]]
         else:
             shorter = [{step: whole[:end]} for _, end in [(0, 0), *spans][:-1]]
         if shorter:
+            # the longest text that fits, or else the shortest
             fitting = bisect(shorter[1:], room, key=tokens)
             parts |= shorter[fitting]
             lost[step[0]] += len(shorter) - fitting
@@ -116,16 +120,17 @@ def trimmed_prompt(
 
 @dataclass
 class Ds1000Bench(Benchmark[Problem]):
-    """DS-1000, or problems in its form, with retrieved examples in the prompts, judged by running
-    each solution against the problem's test. Intervals are clustered by origin problem.
+    """The benchmark DS-1000, or other problems in its form. The prompts may contain retrieved
+    examples. A solution is judged by running it against the problem's test. Intervals are clustered
+    by origin problem.
 
-    matches, examples: the first ``examples`` of a problem's ``matches`` precede it. budget: tokens
-    of prompt and completion together. trim, shortened: as in ``trimmed_prompt``. variant: how code
-    is cut out of a completion (``ds1000.solution_of``). indent: whether code at the left margin is
-    moved to the indentation that the problem needs. A chat model is given DS-1000's instruction for
-    such models (``CHAT``), and its variant is "repaired". graded: {(problem, code): outcome} of the
-    solutions that have run. Copies of the benchmark for other models and prompts share this
-    dictionary.
+    matches, examples: the first ``examples`` of a problem's ``matches`` precede the problem.
+    budget: the number of tokens that prompt and completion may have together. trim, shortened: as
+    in ``trimmed_prompt``. variant: how code is cut out of a completion (``ds1000.solution_of``).
+    indent: whether code at the left margin is moved to the indentation that the problem needs.
+    tokenizer, chat: set by ``for_model``. A chat model gets DS-1000's instruction for such models
+    (``CHAT``), and its variant is "repaired". graded: {(problem, code): outcome} of the solutions
+    that have run; copies of the benchmark for other models and prompts share this dictionary.
     """
 
     tasks: Sequence[Problem]
@@ -154,8 +159,8 @@ class Ds1000Bench(Benchmark[Problem]):
     def prompt(self, task: Problem) -> Prompt:
         """Return the problem, preceded by its examples, within the budget.
 
-        The prompt's id is the problem's id, whatever precedes the problem, so that sample i with
-        two examples has the same seed as sample i without any.
+        The prompt's id is the problem's id, whatever precedes the problem. Sample i of a problem
+        therefore has the same seed with and without examples.
         """
         return Prompt(task.id, self._trimmed(task).text, CHAT if self.chat else None)
 
@@ -173,11 +178,11 @@ class Ds1000Bench(Benchmark[Problem]):
         return self.judge_all([(task, completion)])[0]
 
     def judge_all(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[dict[str, Any]]:
-        """Return a row for each completion: ``library``; ``solution``, the code that ran;
-        ``passed``, which is None if the solution cannot be judged here; and ``error``, one line, or
-        "" if the solution passed. If the benchmark has a ``tokenizer``, a row also has
-        ``prompt_tokens`` and the numbers of tokens that the budget cut: ``description_lost``,
-        ``code_lost`` and ``question_lost``.
+        """Return a row for each completion: the problem's ``library``; ``solution``, the code that
+        ran; ``passed``, which is None if the solution cannot be judged here; and ``error``, which
+        is one line, or "" if the solution passed. If the benchmark has a ``tokenizer``, a row also
+        has ``prompt_tokens``, and the numbers of tokens that were cut to stay within the budget:
+        ``description_lost``, ``code_lost`` and ``question_lost``.
         """
         solutions = self.solutions(pairs)
         self.grade(solutions)
@@ -236,8 +241,8 @@ def without_answers(matches: Matches, problems: Sequence[Problem], k: int) -> Ma
 
 
 def gives_away(snippet: Snippet, problem: Problem) -> bool:
-    """Return whether a snippet contains one of the problem's answer expressions, ignoring white
-    space.
+    """Return whether a snippet contains one of the problem's ``expressions``, which give the answer
+    away. White space is ignored.
     """
     code = _without_spaces(snippet.code)
     return any(_without_spaces(expression) in code for expression in problem.expressions)

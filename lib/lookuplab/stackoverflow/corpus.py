@@ -1,10 +1,10 @@
-"""Reads the corpus of snippets to retrieve from. A snippet is a description and its code (paper,
-Section 4.1).
+"""Reads the corpus of snippets from which examples are retrieved. A snippet is a description and
+the code that it describes (paper, Section 4.1).
 
 A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and
-CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), whose files have
-other field names for the same content. Files of queries have one ``{query, relevant_ids}`` per
-line.
+CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020); their files have the
+field ``attribution`` in place of ``source``. Files of queries have one ``{query, relevant_ids}``
+per line.
 """
 
 import ast
@@ -39,8 +39,8 @@ class Snippet:
 
 @dataclass(frozen=True)
 class Query:
-    """A question whose relevant snippets are known. For this question, the ``hidden`` snippets are
-    not ranked.
+    """A question whose relevant snippets are known. ``relevant`` and ``hidden`` are ids of
+    snippets. The hidden snippets are left out when snippets are ranked for this question.
     """
 
     id: str
@@ -70,10 +70,10 @@ def load_snippets(name: str | Path) -> list[Snippet]:
 
 
 def files(name: str | Path, part: str = "snippets") -> list[Path]:
-    """Return the files of a corpus's snippets (part "snippets") or of its queries (part "valid" or
-    "test").
+    """Return a list of one path: the file (or folder) of a corpus's snippets, or the file of its
+    queries. ``part`` is "snippets", or the split of the queries, "valid" or "test".
 
-    Raises UserError if they are missing, and says how to get them.
+    Raises UserError if the file is missing; the message says how to get it.
     """
     if name == "mini":
         return [CORPUS_FOLDER / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"]
@@ -90,13 +90,13 @@ def files(name: str | Path, part: str = "snippets") -> list[Path]:
 
 
 def queries(name: str | Path, split: str = "") -> list[Query]:
-    """Return the queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or
-    "test"), or of a file.
+    """Return the queries of one split ("valid" or "test") of a named corpus ("mini", "so-ds",
+    "staqc" or "conala"), or the queries in a file.
 
-    Without a split, a file gives all of its queries. With a split, a hash of the question puts a
-    quarter of the queries into "valid" and the others into "test". Equal questions are merged into
-    one query with all of their snippets, as in nokia/codesearch. Raises UserError if the file is
-    missing, or if a line has no question or no relevant id.
+    If ``split`` is "", all queries in the file are returned. Otherwise a hash of the question puts
+    a quarter of the file's queries into "valid" and the others into "test". Equal questions are
+    merged into one query with the relevant ids of all of them, as in nokia/codesearch. Raises
+    UserError if the file is missing, or if a line has no question or no relevant id.
     """
     (file,) = files(name, split)
     relevant: dict[str, dict[str, None]] = defaultdict(dict)
@@ -114,11 +114,11 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
 
 def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[Query]:
-    """Return the queries that have a relevant snippet in the corpus, without the relevant ids that
-    the corpus lacks. A warning counts the missing ids and names three.
+    """Return the queries that have a relevant snippet in the corpus. Relevant ids that are missing
+    from the corpus are removed, because no ranker can find them. A warning counts the missing ids
+    and names three.
 
-    A document that is not in the corpus cannot be found by any ranker. Raises UserError if no query
-    is left.
+    Raises UserError if no query is left.
     """
     known = {snippet.id for snippet in snippets}
     every = {id: None for query in queries for id in query.relevant}

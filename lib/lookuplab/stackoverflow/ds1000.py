@@ -41,11 +41,13 @@ INSERT = "[insert]"  # marks the solution's place in a context
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem. ``context`` is the test's program. ``origin`` is the ``library_id`` of the
-    problem from which this one was made.
+    """One problem. ``context`` is the program that tests a solution. ``library_id`` identifies the
+    problem among those of its library. ``origin`` is the ``library_id`` of the problem from which
+    this one was made; a problem that was not made from another one is its own origin.
 
-    A problem of the mini benchmark is about an ``object``. A snippet that contains one of the
-    problem's ``expressions`` gives the answer away and must not be shown with the problem.
+    A problem of the mini benchmark is about one ``object``, such as ``pandas.Index.shape``. A
+    snippet that contains one of the problem's ``expressions`` gives the answer away and must not be
+    shown with the problem.
     """
 
     id: str
@@ -62,7 +64,7 @@ class Problem:
     @property
     def cluster(self) -> str:
         """Return the label that a problem and its perturbations share. Intervals are clustered by
-        it, because these problems fail together.
+        this label, because these problems fail together.
         """
         return f"{self.library} {self.origin}"
 
@@ -123,9 +125,9 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     """Return problems of the paper's six libraries from a file, in the order of the file. If
     ``limit`` is 0, all of them are returned.
 
-    Otherwise whole families (a problem with its perturbations) are selected until there are at
-    least ``limit`` problems. A hash of the family's name decides which ones. Raises UserError if
-    the file has no such problems, or if ``load_problems`` raises it.
+    Otherwise whole families (a problem with its perturbations) are selected, in the order of a
+    hash, until there are at least ``limit`` problems. Raises UserError if the file has no such
+    problems, and whatever ``load_problems`` raises.
     """
     known = [problem for problem in load_problems(file) if problem.library in PAPER_LIBRARIES]
     if not known:
@@ -150,13 +152,13 @@ def template(context: str) -> str:
 
 
 def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIONS) -> Program:
-    """Return the official program, which ends without an exception if and only if the solution is
-    correct.
+    """Return DS-1000's own program for testing a solution. It ends without an exception if and only
+    if the solution is correct.
 
-    Its ``imports`` are the third-party imports that run before the solution's first line, in the
-    context itself and in the text around the solution; a server may run them in advance. A plain
-    import of each package comes first, because many problems share such imports. ``parts``: the
-    functions of the test to run, for an analysis of failures.
+    The program's ``imports`` are the third-party imports that run before the solution's first line,
+    in the context itself and in the text around the solution; a server may run them in advance. A
+    plain import of each package comes first, because many problems share these imports. ``parts``
+    are the functions of the test to run; an analysis of failures runs only one of them.
     """
     calls = [
         f"{part}(code)\n"
@@ -164,12 +166,14 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIO
         if part in parts and f"{part}(" in problem.context
     ]
     text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
+    # DS-1000 writes an empty line in place of a call that is left out
     return Program(text + "\n" * (2 - len(calls)), _imports(problem.context), problem.id)
 
 
 @functools.lru_cache(maxsize=2048)
 def _imports(context: str) -> tuple[str, ...]:
     before = template(context).partition(INSERT)[0].rstrip()
+    # text that ends in the head of a function parses only if the function gets a body
     around = _parsed(before) or _parsed(before + "\n    pass") or []
     packages = {}  # line -> the package that it imports
     for node in ast.parse(context).body + around:
@@ -194,13 +198,14 @@ def _parsed(text: str) -> list[ast.stmt] | None:
 def solution_of(text: str, variant: Literal["official", "repaired"] = "official") -> str:
     """Return the code in an answer.
 
-    "official" is DS-1000's post-processing, in its order: cut at ``</code>``, drop every opening
-    Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
-    whose fence names no language.
+    The variant "official" is DS-1000's post-processing, step by step: cut at ``</code>``, drop
+    every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. An
+    answer that begins with a fence without a language is lost.
 
-    "repaired" takes the first fenced block (``fences.blocks``) if the answer opens with a fence or
-    has one after words that are not code. It also drops the reasoning before ``</think>`` and cuts
-    at the stop string "# SOLUTION END", in case a model goes on after it.
+    The variant "repaired" takes the first fenced block (``fences.blocks``) if the answer begins
+    with a fence, or has one after words that are not code. It also drops the reasoning before
+    ``</think>``, and cuts at the stop string "# SOLUTION END", because some models continue after
+    it.
     """
     check_choice("variant", variant, ("official", "repaired"))
     block = None
@@ -212,7 +217,7 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
         # after code, a fence can only close a block
         if first and not (before.strip() and _is_code(before)):
             block, *_ = (*blocks(text), None)
-            # drop a line with only the language
+            # if only a language follows the fence, there is no code
             rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
             text = code_of(text, block) if block else rest
         text = text.split("# SOLUTION END")[0]
@@ -223,12 +228,13 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
 
 
 def indented(problem: Problem, solution: str) -> str:
-    """Return a solution that starts at the left margin, indented for the problem's function. Other
-    solutions are unchanged.
+    """Return a solution with the indentation that the problem needs. If the solution is the body of
+    a function and starts at the left margin, it is indented. Other solutions are unchanged.
 
     If only the first line is at the margin, because a tokenizer dropped its leading blanks, only
-    that line is moved.
+    that line is indented.
     """
+    # the first character of the first line that is neither blank nor a comment
     first = re.search(r"^(?![^\S\n]*(#|$)).", solution, re.MULTILINE)
     if not problem.inside_function or not first or first[0].isspace():
         return solution

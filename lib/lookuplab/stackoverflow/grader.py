@@ -1,15 +1,15 @@
-"""Grades answers: an answer runs against its problem's test, in a sandbox, in the Python
+"""Grades answers. An answer runs against its problem's test, in a sandbox, in the Python
 environment of the benchmark.
 
-DS-1000's reference solutions need library versions of its time, not the kit's. ``lookuplab data get
-ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. If a
-problem's reference solution does not pass here, the library versions, the network or the grader are
-at fault, and a verdict would say nothing about an answer. The problem is then left out, and a line
-says so.
+DS-1000's reference solutions need library versions from the time of DS-1000, not the kit's.
+``lookuplab data get ds1000-grader`` makes a virtual environment with the pins of
+``data/ds1000-grader.txt``. If a problem's reference solution does not pass here, the library
+versions, the network or the grader are at fault, and a verdict would say nothing about an answer.
+Answers to such a problem are not judged.
 
-Test and solution run in two forked processes, so that a solution cannot reach its verdict. There
-are two exceptions. Programs that look at figures (Matplotlib's) run in one process, and their
-verdict counts. Answers that fail in two processes but pass in one are not judged.
+Test and solution run in two forked processes, so that a solution cannot change its verdict. There
+are two exceptions. Programs whose test looks at figures (Matplotlib's) run in one process, and
+their verdict counts. Answers that fail in two processes but pass in one are not judged.
 """
 
 import hashlib
@@ -52,9 +52,9 @@ print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distri
 
 
 def environment(name: str = GRADER_ENVIRONMENT) -> Path:
-    """Return the path of an environment's Python. ``name`` is the name of an installed environment,
-    the path of a Python, or "" for the kit's own environment. Raises UserError if there is no such
-    environment.
+    """Return the path of an environment's Python interpreter. ``name`` is the name of an installed
+    environment, the path of an interpreter, or "" for the kit's own environment. Raises UserError
+    if there is no such environment.
     """
     if not name or Path(name).is_file():
         # absolute but not resolved: Python recognises a virtual environment by the link's path
@@ -84,11 +84,13 @@ class VerdictStore(AnswerStore):
 class Grader:
     """Runs programs and stores their outcomes.
 
-    python: see ``environment``. sandbox, own: see ``sandbox.server.choose``. store: None means
-    the default file of ``VerdictStore``, False means that nothing is stored. workers: the number of
-    servers that run in parallel, by default ``work.processors``; on a cluster, every worker thread
-    has one server. limits: by default DS-1000's own time limit, counted in CPU time, so that other
-    programs on the machine do not change a verdict.
+    python: the interpreter that runs the programs (see ``environment``). sandbox, own: see
+    ``sandbox.server.choose``. store: the file of a ``VerdictStore``; None means its default file,
+    False that nothing is stored. workers: the number of servers that run in parallel, by default
+    ``work.processors``; on a ``cluster``, every worker thread has one server. limits: by default
+    DS-1000's own time limit, counted in CPU time, so that other programs on the machine do not
+    change a verdict. identity: the versions of the libraries on which verdicts depend, or a hash of
+    them.
     """
 
     python: Path = field(default_factory=lambda: environment(""))
@@ -118,20 +120,20 @@ class Grader:
 
     @property
     def conditions(self) -> dict[str, object]:
-        """Return everything on which a verdict depends except the program, for the provenance."""
+        """Return everything except the program on which a verdict depends, for the provenance."""
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
         """Return the key of a program's verdict in the store. Equal programs, such as those of
         equal samples, share a key and run once.
 
-        The key's suffix stands for the versions of the kit's own Python. The ``identity`` of any
-        other Python is in the hash.
+        The hash in the key covers the ``identity``. If the programs run under the kit's own Python,
+        the identity lacks the version of Python, which the key's suffix shows (``elsewhere``).
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # Verdicts of version 3 that lack this field come from two processes, in which right answers
-        # failed.
+        # Without this field, the keys would find old verdicts of version 3 on programs that draw.
+        # Those programs ran in two processes, in which right answers failed.
         if one.draws:
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
@@ -141,11 +143,11 @@ class Grader:
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
     ) -> list[Outcome]:
         """Return each program's outcome, in order. Equal programs run once; stored outcomes are
-        reused.
+        reused. ``what`` is the label of the progress bar.
 
         The outcome of a program that was stopped is not stored, because other programs on the
-        machine may have caused the time-out. The processes of a launch divide the programs among
-        themselves.
+        machine may have caused the time-out. If ``keep_failures`` is False, other failures are not
+        stored, either. The processes of a launch divide the programs among themselves.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -155,7 +157,7 @@ class Grader:
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
                 for key, outcome in self._run(waiting, store):
-                    # in an audit, the stored outcomes are compared with new ones
+                    # a stored outcome is made again only in an audit, which compares the two
                     is_kept = keep_failures or key in stored
                     if outcome.passed or (is_kept and not outcome.stopped):
                         store.add({key: asdict(replace(outcome, seconds=0.0))})
@@ -165,13 +167,13 @@ class Grader:
                 outcomes.setdefault(key, Outcome(**fields))
         killed = sum(KILLED.search(outcome.error) is not None for outcome in outcomes.values())
         if killed:
-            say(f"warning: programs killed twice, which fail and will run again: {killed}")
+            say(f"warning: {killed} programs were killed twice; they fail now and will run again")
         return [outcomes[key] for key in keys]
 
     def _run(
         self, waiting: dict[str, Program], store: VerdictStore
     ) -> Iterator[tuple[str, Outcome]]:
-        """Yield (key, outcome) for each program when its outcome arrives. Programs with similar
+        """Yield (key, outcome) for each program as soon as it has ended. Programs with similar
         imports run one after the other, so that few imports are repeated.
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
@@ -190,8 +192,8 @@ def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Prog
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:
-    """Return the outcome of each solution on its problem's test. An outcome is "not judged" if the
-    problem's own reference does not pass here.
+    """Return the outcome of each solution on its problem's test. If the problem's own reference
+    solution does not pass here, the outcome is "not judged".
     """
     failing = failing_references(list(dict.fromkeys(problem for problem, _ in solutions)), grader)
     left = [(problem, code) for problem, code in solutions if problem.id not in failing]
@@ -205,8 +207,9 @@ def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[O
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Return {problem id: error} for problems whose own reference does not pass. Only a pass is
-    stored, so a reference that passes runs once in an environment, and any other runs every time.
+    """Return {problem id: error} for problems whose own reference solution does not pass. Only
+    passes are stored. A reference that passes therefore runs once in an environment, and a
+    reference that fails runs every time, because its cause may be gone.
     """
     programs = [program(problem, problem.reference) for problem in problems]
     what = "checking references, once in this environment"
@@ -216,8 +219,8 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
 
 
 def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
-    """Return one line per distinct error, with the ids of the problems that have it. ``errors`` are
-    (problem id, error).
+    """Return one line per distinct error, with the ids of the problems that have this error.
+    ``errors`` are pairs (problem id, error).
     """
     ids: dict[str, dict[str, None]] = defaultdict(dict)
     for id, error in errors:

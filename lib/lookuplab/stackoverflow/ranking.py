@@ -1,8 +1,8 @@
 """Makes the paper's rankers over a corpus of snippets, by name (paper, Section 3).
 
 The names are "bm25-code", "bm25-description" and "bm25-both"; "code" (the neural bag of words);
-"description" (the sentence encoder); and "ensemble-<weight>", which combines these two with that
-weight on the code.
+"description" (the sentence encoder); and "ensemble-<weight>", which combines "code" and
+"description" and multiplies the scores of "code" by the weight.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
     *(f"ensemble-{weight:g}" for weight in kinds.WEIGHTS),
 )
-KEPT = paths.RUNS / "rankers"  # the folder for word vectors that were learned from a corpus
+KEPT = paths.RUNS / "rankers"  # the folder for word vectors that are learned from a corpus
 
 
 def rankers(
@@ -39,10 +39,10 @@ def rankers(
 ) -> dict[str, Ranker]:
     """Return {name: ranker} over ``snippets``. Parts that several rankers need are computed once.
 
-    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder:
-    a sentence-transformers model by folder or name. A ranker that knows no word of any snippet is
-    left out, and a line says so. Raises UserError for an unknown name, for missing folders, and if
-    no ranker is left.
+    words: the folder of saved word vectors, or "" to learn word vectors from these snippets; those
+    are saved in KEPT. encoder: the folder or name of a sentence-transformers model. A ranker that
+    knows no word of any snippet is left out, and a warning says so. Raises UserError for an unknown
+    name, for missing folders, and if no ranker is left.
     """
 
     @cache
@@ -80,14 +80,16 @@ def rankers(
 
 
 def _terms(snippet: Snippet, part: str) -> list[str]:
-    """Return BM25's terms of a snippet's "description", "code" or "both"."""
+    """Return the terms for BM25 from one ``part`` of a snippet: its "description", its "code", or
+    "both".
+    """
     words = query_words(snippet.description) if part != "code" else []
     return words + (code_words(snippet.code) if part != "description" else [])
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
-    """Return the word vectors in the folder ``place`` (relative to the repository's root). If
-    ``place`` is "", return vectors that are learned from these snippets.
+    """Return {word: vector} from the folder ``place``, a path relative to the repository's root. If
+    ``place`` is "", learn the vectors from these snippets, unless that has been done before.
     """
     if not place:
         lines = training_lines(snippets)
@@ -100,7 +102,7 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
     """Return the files and folders on which a ranking depends, for its provenance.
 
-    An encoder from the hub is represented by its copy in the cache.
+    For an encoder from the hub, this is the folder of its copy in the hub's cache.
     """
     folders = [paths.located(place) for place in (words, encoder) if place]
     if encoder and not folders[-1].exists():
@@ -109,10 +111,10 @@ def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[
 
 
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
-    """Return the training texts of word vectors: three lists of words per snippet.
+    """Return the texts from which word vectors are learned: three lists of words per snippet.
 
-    As in nokia/codesearch, the description is in the middle of the code in the first list, before
-    the code in the second, and after the code in the third.
+    As in nokia/codesearch, the first list has the description in the middle of the code, the second
+    before the code, and the third after the code.
     """
     lines = []
     for snippet in sorted(snippets, key=lambda snippet: snippet.id):

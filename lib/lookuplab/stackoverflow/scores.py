@@ -14,11 +14,13 @@ from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem
 
 
 def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """Return one row per problem in ``judged`` (columns ``id``, ``passed``): its fields,
-    ``cluster``, the number of ``samples``, how many of them ``passed``, and ``pass_at_<k>`` from 0
-    to 1. A problem is left out if one of its samples could not be judged (``passed`` is None).
+    """Return a table with one row per problem. ``judged`` has one row per sample, with the columns
+    ``id`` (the problem's) and ``passed``.
 
-    Raises UserError if a problem has fewer than k samples.
+    The columns of the table are the fields of Problem, ``cluster``, ``samples`` (their number),
+    ``passed`` (how many samples passed) and ``pass_at_<k>`` from 0 to 1. A problem is left out if
+    one of its samples could not be judged (``passed`` is None). Raises UserError if a problem has
+    fewer than k samples.
     """
     lost = judged.id[judged.passed.isna()]
     passed = judged[~judged.id.isin(lost)].groupby("id").passed
@@ -32,10 +34,10 @@ def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int])
 
 
 def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return ``after`` with each problem's pass@k replaced by its change from ``before``, -1 to 1,
-    for the problems in both.
+    """Return the table ``after``, in which each problem's pass@k is replaced by the difference from
+    its pass@k in ``before``. Problems that are not in both tables are left out.
 
-    Both are tables of ``solved``, or both are changes.
+    Both tables come from ``solved``, or both from this function.
     """
     less = (after.filter(like="pass_at") - before.filter(like="pass_at")).dropna()
     return after.loc[after.index.isin(less.index)].assign(**less)
@@ -49,9 +51,9 @@ def rows(
     """Return rows of pass@k in percent, with the condition ``<way>/<part>``. ``tables`` is {(model,
     way): table of ``solved``}, in which a way is a way of asking the model.
 
-    For each of the ``pairs`` (old, new) of ways, rows ``pass_at_<k>_change_points`` have the change
-    on the same problems, with the condition ``<new>/<part> - <old>/<part>``. Rows
-    ``_change_difference_points`` have the last model's change minus the first model's.
+    For each pair (old, new) of ways in ``pairs``, rows ``pass_at_<k>_change_points`` have the
+    change on the same problems, with the condition ``<new>/<part> - <old>/<part>``. Rows
+    ``pass_at_<k>_change_difference_points`` have the last model's change minus the first model's.
 
     ``parts`` are the subsets of problems that get rows: "all", libraries, perturbations, and, if
     the tables have a column ``shown``, "hit" and "miss". A perturbation also has a row for its cost
@@ -87,6 +89,7 @@ def _rows(
         some = table if part == "all" else table[labels.eq(part).any(axis="columns")]
         perturbed = some.join(before, on=["library", "origin"], how="inner")
         for k in some.filter(like="pass_at") if len(some) else ():
+            # a table with a ``kind`` already has differences, so these are compared with 0
             if kind:
                 change = paired_difference(0 * some[k], some[k], some.cluster)
                 numbers = {f"{kind}_points": change}
@@ -103,11 +106,13 @@ def _rows(
 
 
 def beside_print(passed: pd.Series, printed: float) -> dict[str, int]:
-    """Compare verdicts on answers, ``passed`` (True, False or None), with the percentage of right
-    answers that was ``printed`` for them. Return four numbers: how many answers ``passed``; how
-    many are right according to the percentage (``printed``); how many are ``not_judged``; and by
-    how many problems the first two numbers are ``apart``. ``apart`` is 0 if the answers that are
-    not judged could have outcomes that give the printed number.
+    """Compare verdicts on answers with the percentage of right answers that a paper ``printed`` for
+    them. ``passed`` has one verdict per answer: True, False, or None if the answer is not judged.
+
+    Return four counts of answers: ``passed``, those that pass here; ``printed``, those that are
+    right according to the percentage; ``not_judged``; and ``apart``, the difference between the
+    first two. The answers that are not judged count in favour of agreement: ``apart`` is 0 if there
+    are outcomes of these answers that give the printed number.
     """
     ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
     count = round(printed * len(passed) / 100)

@@ -17,6 +17,7 @@ from lookuplab.toolgen.source import Token
 
 # the places in which a name can be
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
+# field of a record -> metric
 MEANS = {
     "docstring_tokens": "docstring_tokens",
     "function_tokens": "function_tokens",
@@ -27,7 +28,8 @@ Row = dict[str, Any]
 
 
 def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
-    """Return the paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
+    """Return the paper's five numbers (Sections IV-B and IV-C): the numbers of functions and
+    repositories, and per function the mean numbers of docstring tokens, function tokens and marks.
 
     The paper does not say which tokens it counts. We count Python's tokens in a function and words
     in a docstring.

@@ -42,7 +42,7 @@ def listed_functions(
         extracted = extract(repository, filters, files=paths_of).functions
         functions |= {function.id: function for function in extracted}
     if not functions.keys() & ids:
-        raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
+        raise UserError(f"{file}: none of the {len(ids)} ids belongs to a usable function")
     return [functions[id] for id in ids if id in functions]
 
 

@@ -55,6 +55,7 @@ def clone(address: str, commit: str, folder: Path) -> str:
     done = subprocess.run(words, cwd=made(part), capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip().rpartition("\n")[2]
+    # a notice alone is not a licence
     is_licensed = any(file.name.upper()[:6] != "NOTICE" for file in licence_files(part))
     part.rename(folder if is_licensed else hidden(folder))
     return ""
@@ -109,7 +110,7 @@ def main(
         if not is_there and (reason := clone(f"{host}/{name}", commit, folder)):
             refused[reason] += 1
         refused["no licence file"] += hidden(folder).exists()
-    refused = +refused
+    refused = +refused  # without the reasons that were counted 0 times
     echo_counts("left out:" if refused else "no repository was left out", refused)
 
 

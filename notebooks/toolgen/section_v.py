@@ -56,9 +56,10 @@ def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
     """Return ``false_alarm_percent``: of all failing functions, the percentage that fails only
     because of false alarms.
 
-    An alarm is false if pylint says the same of the original. It is also false if the member that
-    pylint misses is one of ``members`` (data/mini/toolgen/members.json), which exist when the code
-    runs. The share is a lower bound, because not every member can be looked for.
+    An alarm is false if pylint says the same about the original function. An alarm about a missing
+    member is also false if the member does exist when the code runs: ``members`` is the file that
+    lists such alarms (data/mini/toolgen/members.json). The percentage is a lower bound, because
+    this could not be checked for every member.
     """
     known = json.loads(paths.located(members).read_text("utf-8"))["exist"] if members else []
     failing = pd.concat([frame[frame.passed.eq(False)] for frame in frames.values()])

@@ -54,12 +54,13 @@ def _means(values: Any) -> Array:
 
 @dataclass
 class Corpus:
-    """One model's judged functions (a frame of ``evaluation.judged_all``), and how they are
-    counted: ``split`` cuts a text into tokens, and ``rules`` are CodeBLEU's.
+    """Counts what the metrics need in one model's judged functions (a frame of
+    ``evaluation.judged_all``). ``split`` cuts a text into tokens for BLEU-4, and ``rules`` say how
+    CodeBLEU is computed.
 
-    Each property is an array (function, count), from whose sums over functions a metric is
-    computed. A frame without texts has the counts for BLEU-4 and CodeBLEU in columns instead
-    (``words_0`` and so on, ``code_0`` and so on), like data/repositories/rows.csv.gz.
+    Each property is an array of counts, (n functions, k). A metric is computed from the sums of
+    these counts over the functions. A frame without texts, like data/repositories/rows.csv.gz, has
+    the counts for BLEU-4 and CodeBLEU in columns instead (``words_0``, ``code_0`` and so on).
     """
 
     frame: pd.DataFrame
@@ -210,8 +211,8 @@ def similarity_rows(
     match, and their changes from ``base``.
 
     ``tokenize`` maps a model to a function from a text to the model's tokens, which the paper's
-    BLEU-4 counts. For any other model, words between blanks are counted. ``rules`` are CodeBLEU's;
-    ``evaluation.judged_all`` chooses the rules for the texts.
+    BLEU-4 counts. For a model that is not in ``tokenize``, words between blanks are counted.
+    ``rules`` say how CodeBLEU is computed.
     """
     metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)

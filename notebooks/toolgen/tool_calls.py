@@ -30,7 +30,7 @@ EQUAL = (  # metric, its column, and the column that it is divided by
     ("depcov_equal_calls_points", "covered", "dependencies"),
 )
 COLUMNS = "id repository probability failure names chosen offered right".split()
-Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> its answers
+Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> answers
 
 
 def asked_questions(completion: Completion) -> list[Question]:
@@ -159,8 +159,8 @@ def equal_calls_rows(
     thresholds of doubt. All frames have the same functions in the same order. If the mark's number
     of calls lies between those of two thresholds, doubt uses the higher threshold for a random
     share of the functions and the lower threshold for the others, so that both rules call equally
-    often on average. The expectation over this random choice is compared, and intervals take the
-    share as given. A condition that never calls the tool, or calls it more often than any
+    often on average. The expectation over this random choice is compared, and intervals treat the
+    share as fixed. A condition that never calls the tool, or calls it more often than any
     threshold, has no row.
     """
     rows = []
@@ -220,13 +220,13 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
     """Return how many calls of the tool each threshold would keep, in answers that were generated
     without a threshold.
 
-    ``kept_right_percent`` and ``kept_wrong_percent`` are the percentages of calls with right and
-    with wrong names that are kept. ``right_percent`` is the percentage of right names among the
-    kept calls. Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a
-    wrong call's.
+    Of the calls after which the right name was written, a threshold keeps ``kept_right_percent``;
+    of the others, it keeps ``kept_wrong_percent``. ``right_percent`` is the percentage of right
+    names among the kept calls. In the condition ``marks``, ``auroc`` is the probability that the
+    mark of a random right call is more probable than the mark of a random wrong call.
 
-    This is exact for the first call that a threshold removes from an answer. After that call the
-    answer might have continued differently.
+    These numbers are exact for the first call that a threshold removes from an answer. Without that
+    call, the answer might have continued differently.
     """
     rows = []
     right = questions.right.astype(bool)

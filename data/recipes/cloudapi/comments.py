@@ -18,7 +18,9 @@ from recipes import tables
 from recipes.prose import sentences
 
 _TABLES = tables("cloudapi/wordings.yaml")
-# verb, or the pattern of a phrase -> replacements that a developer may write
+# verb, or the pattern of a phrase -> replacements that a developer may write. VERBS are those of
+# SDKs. The replacements in MEANT keep the verb's meaning more strictly. The names with LIBRARY are
+# for packages, whose docstrings use more verbs.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
@@ -26,7 +28,8 @@ LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
 _IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
-# a verbose pattern ignores plain spaces, so "[ ]" stands for a space between words
+# beginnings of a sentence before the verb, such as "Use this operation to"; a verbose pattern
+# ignores plain spaces, so "[ ]" stands for a space between words
 _LEAD_INS = re.compile(
     r"""^(?:
     (?:use|using|call|invoke)[ ](?:this|the)(?:[ ]\w+)?
@@ -39,6 +42,7 @@ _LEAD_INS = re.compile(
     |(?:an?[ ])?(?:asynchronous|long-running|synchronous)[ ](?:operation|api)[ ](?:that|to)[ ])""",
     re.IGNORECASE | re.VERBOSE,
 )
+# matches a sentence that does not say what the API does
 _BOILERPLATE = re.compile(
     r"""^(?:for[ ]more|see[ ]|note[ ]|this[ ]is[ ]aws[ ]waf|amazon[ ]web[ ]services[ ]customers
     |important|learn[ ]more|if[ ]|when[ ]|you[ ]|we[ ]|it[ ]|in[ ]the[ ]|end[ ]of[ ]support
@@ -47,6 +51,7 @@ _BOILERPLATE = re.compile(
     |not[ ]supported|deprecated|http""",
     re.IGNORECASE | re.VERBOSE,
 )
+# matches the end of the clause that says what the API does
 _CLAUSE = re.compile(
     "[,;:]| (?:-|--|which|such as|so that|by using|based on|if|when|whether or not|including) "
 )
@@ -56,7 +61,7 @@ _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
 # splits also before a sentence that begins with a lower-case letter, because its first word may be
 # the name of a function or product
 _NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
-MAX_WORDS = 16
+MAX_WORDS = 16  # the rest of a longer clause is cut off
 # "Returns True if the graph is empty, False otherwise." -> "check-whether the graph is empty"
 _WHETHER = re.compile(
     r"^(?:returns?(?: true| boolean| bool)?|checks?|tests?|determines?|decides?|verify|verifies) "
@@ -67,6 +72,7 @@ _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", 
 _OTHERWISE = re.compile(
     r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE
 )
+# matches code or markup, with which a text is not usable as a comment
 _SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
@@ -90,10 +96,11 @@ def normalised(text: str) -> str:
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
     """Return the first sentence that says what an API does, as an imperative clause whose verb is
-    followed by at most MAX_WORDS words. Return None if no sentence of the description says it.
+    followed by at most MAX_WORDS words. Return None if none of the description's first four
+    sentences says so.
 
-    With ``in_library``, the description is that of a package's function. It may begin with some
-    verbs with which the description of an SDK's operation does not begin.
+    ``in_library`` tells that the description is the docstring of a package's function, not that of
+    an operation in an SDK. More verbs are then accepted.
     """
     verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:
@@ -123,8 +130,8 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
 
 
 def _imperative(before: str, word: str) -> str:
-    """Return ``word`` as an imperative if it is a verb that follows "and", "or" or "then", else
-    unchanged: ``store`` for ``stores`` in "Loads it and stores it".
+    """Return ``word`` as an imperative if it is a verb that follows "and", "or" or "then":
+    ``store`` for ``stores`` in "Loads it and stores it". Return any other word unchanged.
     """
     if before in ("and", "or", "then"):
         stems = (re.sub(*end, word) for end in _THIRD_PERSON)
@@ -168,8 +175,8 @@ def reword(
     keep: float = 0.0,
     verbs: Mapping[str, Sequence[str]] = MEANT,
 ) -> str:
-    """Return one wording of an intent. With probability ``keep``, the verb or a phrase gets the
-    first of its replacements, else a random one.
+    """Return one wording of an intent. The verb and each stock phrase are replaced: with
+    probability ``keep`` by their first, plain replacement, otherwise by a random one.
 
     The wording says neither less nor more than the SDK: "a new" does not become "another", and "the
     specified" does not become "one".

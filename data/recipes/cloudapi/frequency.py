@@ -37,7 +37,8 @@ NO_TEXT = (
     "fetch the files from Software Heritage and count a folder of them, or JSON Lines with "
     "`content` and `path`; or count an older snapshot, bigcode/the-stack-dedup?data_dir=data/python"
 )
-_CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")
+_CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")  # for code that cannot be parsed
+# matches an import of one of the packages that replace {0}
 _IMPORT = r"(?m)^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
 # a path inside an SDK: installed, vendored, or in the SDK's own repository
 _SDK_PATH = re.compile(
@@ -93,7 +94,7 @@ def _first(row: Mapping[str, Any], names: str) -> Any:
 
 def code_cells(notebook: str) -> str:
     """Return the code of a notebook, with ``pass`` in place of IPython's commands (``%time``,
-    ``!pip``) and without cells that begin with ``%%``; return "" if the text is no notebook.
+    ``!pip``) and without cells that begin with ``%%``. Return "" if the text is not a notebook.
     """
     try:
         cells = paths.parsed(json.loads, notebook)["cells"]
@@ -129,11 +130,11 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
     """Return two results: a frame with the ``count_name`` of every operation by API id, and
     {fate: number of files}.
 
-    ``files`` are pairs (path, text). Only files specific to a provider are parsed; in a large
-    corpus, one file in hundreds is. Every file has the fate ``read``. A file may also be a ``copy``
-    of an earlier file, ``SDK source``, ``other`` (specific to no provider), or have the name of a
-    provider, which means that it is counted (a file can belong to two providers). A counted file is
-    also ``unparsed`` if it is not valid Python 3; then a regular expression counts its calls.
+    ``files`` are pairs (path, text). Only files that use a provider's SDK or package are parsed; in
+    a large corpus, that is one file in several hundred. Every file has the fate ``read``. The other
+    fates are ``copy`` (of an earlier file), ``SDK source``, ``other`` (the file uses no provider),
+    and the name of each provider for which the file is counted. A counted file is also ``unparsed``
+    if it is not valid Python 3; then a regular expression counts its calls.
     """
     names = Counter[tuple[str, str]]()
     fates = Counter[str]()
@@ -213,7 +214,7 @@ def read_frequencies(path: Path) -> DataFrame:
         path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"
     ):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
-        frame["count_name"]
+        frame["count_name"]  # an error if there is no such column
         if odd := {*frame.get("class", ())} - {*FREQUENCY_CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is not a frequency class")
         return frame

@@ -38,6 +38,7 @@ HIDDEN = r"""(?x)
     | (?:.*_|self|unit)?tests?(?:_.*|ing.*|case.*|suite.*|utils?|lib)? | conftest | .*_checks
     | (?:externals?|extern|vendor(?:ed|s|ized)?|third_?party|bundled)
     | setup(?:_.*)? | versioneer | .*_main | examples? | benchmarks?"""
+# finds the import by which a test module is recognised
 TESTS = re.compile(r"(?m)^(?:from|import) (?:unittest|pytest|nose)\b")
 
 
@@ -89,6 +90,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
                     case dict(rest):
                         pass
         errors.seek(0)
+        # the last line that the reader wrote to stderr
         words = errors.read().split("\n")[-2:-1] or [f"exit code {reader.returncode}"]
     if "error" in rest or not rest:
         raise UserError(
@@ -122,6 +124,7 @@ def unpacked(release: str) -> tuple[Path, str]:
     wanted = re.sub(r"[-.]+", "_", release.partition("==")[0]).lower()
     if not public:
         raise UserError(f"{release} contains no Python package")
+    # the shortest path, preferably one that ends in the release's own name
     _, _, best = min((len(one), one[-1].lower() != wanted, one) for one in public)
     return ready, ".".join(best)
 
@@ -147,7 +150,8 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
     if package in errors:
         yield {"error": errors[package]}
         return
-    public: dict[int, tuple[str, str, Any]] = {}  # identity of an object -> its shortest path
+    # id of an object -> (module, name, object) with the object's shortest path
+    public: dict[int, tuple[str, str, Any]] = {}
     others = []
     for module in sorted(modules, key=lambda one: (one.__name__.count("."), one.__name__)):
         for part, value, on_purpose in _exported(module, package):

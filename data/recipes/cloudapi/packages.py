@@ -76,6 +76,7 @@ def build(
     index = write_index(folder, described)
     files = frequency.source_files(corpus or sources)
     if not corpus:
+        # a path that begins with the package's name shows that the file uses the package
         inside = next((spec.service.replace(".", "/") for spec in index.specs), "")
         files = ((f"{inside}/{path}", text) for path, text in files)
     counts, fates = frequency.count(watched(files, "counting", "files"), index)

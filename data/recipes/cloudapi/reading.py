@@ -139,8 +139,8 @@ def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
 
 
 def type_word(annotation: str) -> str:
-    """Return one word for the type in an annotation, or "" if the type has no word. For a union,
-    return the word of its first alternative.
+    """Return one word for the type in an annotation ("list" for ``Sequence[str]``), or "" if the
+    type has no word. For a union, return the word of its first alternative.
     """
     text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
     while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):

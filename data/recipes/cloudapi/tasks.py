@@ -163,9 +163,9 @@ def build(
 
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
-    """Return the benchmark's tasks with the same shares of each provider and of each number of
-    required arguments in every frequency class (Appendix A.2, step 6). The shares of these numbers
-    are as equal as the class with the fewest APIs allows.
+    """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
+    numbers of required arguments (Appendix A.2, step 6). Each number of arguments has the same
+    share of the tasks, or a smaller one if some class has too few APIs with this number.
 
     ``counts`` are as in ``build``. A kind is a class, a provider and a number of required
     arguments. Half of a kind's tasks have a count in the upper part of the class (``MIDDLE``), if
@@ -181,6 +181,7 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
             times = counts.loc[spec.id]
             part = name, min(len(spec.required), N - 1), provider, times.count_name > MIDDLE[name]
             place = -int(10 * times.get("class_stability", 0)), stable_order(spec.id, seed)
+            # an order of preference: prompts within ``prompts_of``, then the most stable classes
             drawn[part] += (
                 (i >= prompts_of(spec, seed), *place, i, spec) for i in range(PROMPTS_PER_API)
             )
@@ -200,9 +201,12 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
         ]
         for name in COMPOSITION
     }
+    # the largest share that a number of arguments and a provider can have in every class
     most = np.reshape(
         [[len(pairs) / n for pairs in found[name]] for name, n in COMPOSITION.items()], (3, N, 2)
     ).min(axis=0)
+    # ``level`` is the share of a number of arguments that has enough APIs; the others get all they
+    # have, and the shares sum to 1
     least = sorted(most.sum(axis=1))
     level = max((1 - sum(least[:k])) / (N - k) for k in range(N))
     if level > least[-1]:
@@ -213,6 +217,7 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     aws = np.clip(share * AWS_SHARE, share - most[:, 1], most[:, 0])
     shares = np.column_stack([aws, share - aws]).ravel()
     for name, total in COMPOSITION.items():
+        # rounded down; the tasks that are then missing go to the largest remainders
         numbers = (shares * total + 1e-9).astype(int)
         rest = np.argsort(np.round(numbers - shares * total, 6), kind="stable")
         numbers[rest[: total - numbers.sum()]] += 1

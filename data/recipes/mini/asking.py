@@ -22,4 +22,5 @@ def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
     tasks = sorted(further, key=lambda task: drawn(task.id))
     never = {task.target: not task.count_name for task in tasks}
     apis = sorted(never, key=lambda api: (never[api], drawn(api)))
+    # the other APIs were used to teach the models to ask
     return [one for api in apis[1::2] for one in [t for t in tasks if t.target == api][:2]]

@@ -1,39 +1,40 @@
-"""Checks the papers' claims (``data/paper/claims.yaml``) against the artifacts of one run. There
-are two separate questions.
+"""Checks the papers' claims (``data/paper/claims.yaml``) against the artifacts of one run. For each
+claim there are two verdicts: on its direction, and on its size.
 
 *Direction*: is the effect there, as claimed? Each claim is turned into comparisons. A comparison
 asks whether one of our numbers, or the difference of two, is on the claimed side of a bound. The
-verdicts are
+verdicts on the direction are
 
 - *holds*: the whole 95% interval is on the claimed side;
 - *fails*: the whole interval is on the opposite side;
-- *open*: the interval contains the bound, or one of the artifact's rows is missing;
-- *not testable: floor*: the models are so weak at everything that they cannot show the effect
-  (``Floor``);
-- *not testable: margin*: the claim tolerates a loss, and the number that may be lost may itself be
-  as small as this loss (by the lower end of its interval), so that even a loss of everything could
-  pass. Such comparisons count only if the claim has no other comparisons;
+- *open*: the interval contains the bound, or a row of the artifact is missing;
+- *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
+- *not testable: margin*: the claim tolerates a loss, but by the lower end of its interval, the
+  number that may be lost is no larger than the tolerated loss. Even a loss of everything could then
+  pass. Such comparisons count only if the claim has no others;
 - *not testable: sizes*: no two models differ only in size;
-- *not testable: instrument*: the rule that measures the effect did not agree well enough with the
-  known results on real answers (``Claim.instrument``);
+- *not testable: instrument*: the rule that measures the effect did not agree well enough with known
+  results on real answers (``Claim.instrument``);
 - *not run*: the artifact is missing.
 
 Two numbers are compared through the interval of their difference. If the artifact has a row with
-the paired difference, that row's interval is used. The metric of such a row is
-``valid_change_points``, or ``bleu4_change`` if the compared metric is not a percentage. Its
-condition is ``dag/low`` for the change from the base model (as in the subscripts of Table 3), or
-``dag_plus_plus/low - dag/low`` for the change between two conditions. For two models under the same
-condition, its model is ``mini-large - mini-small``. Without such a row, the two numbers are taken
-as independent estimates (``scoring.rates.difference``), which gives a wider interval. A number
-without an interval (a count) is exact.
+the paired difference, the interval of this row is used. For the metric ``valid_percent``, such a
+row has the metric ``valid_change_points``; for a metric that is not a percentage, such as
+``bleu4``, it has ``bleu4_change``. The condition of the row is ``dag/low`` for the change from the
+base model (as in the subscripts of Table 3), and ``dag_plus_plus/low - dag/low`` for the change
+between two conditions. The model of the row is ``mini-large - mini-small`` for the change between
+two models under one condition. Without such a row, the two numbers count as independent estimates
+(``scoring.rates.difference``), which gives a wider interval. A number without an interval (a count)
+is exact.
 
-A claim holds if all its comparisons hold. It fails if one comparison fails. Among k comparisons, a
-p value below 2.5% occurs by chance up to k times as often as in one comparison, so the smallest p
-value is multiplied by k (Holm's first step).
+A claim holds if all its comparisons hold, and it fails if one comparison fails. With k comparisons,
+one of them has a p value below 2.5% by chance up to k times as often as a single comparison. Before
+a claim fails, its smallest p value is therefore multiplied by k (Holm's first step).
 
-*Size*: does our interval cover the number that the paper prints? The verdicts are *covers*,
-*smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last verdict is given if
-the interval covers the printed number, but its half-width is at least as large as this number.
+*Size*: does our interval cover the number that the paper prints? The verdicts on the size are
+*covers*, *smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last verdict
+means that the interval covers the printed number, but that the interval's half-width is at least as
+large as this number.
 
 No fact is counted twice: a claim with the same numbers as an earlier claim, or a claim that follows
 from other claims that hold, is shown but not counted. This module only judges; ``run.report``
@@ -77,33 +78,35 @@ DIRECTIONS = HOLDS, FAILS, OPEN, UNTESTABLE, REFUSED, UNSIZED, UNCALIBRATED, NOT
 SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too imprecise to say"
 UNPRINTED = "no printed value"
 REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval in standard errors
-ROUNDING = 1e-9  # tolerance, so that an interval that ends exactly at the bound decides nothing
+ROUNDING = 1e-9  # a tolerance, so that an interval that ends exactly at a bound gives no verdict
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
-SCOPES = ("all", "largest")
-# claims about the artifact DESIGNS are also judged on the models in the artifact SHARES, which were
-# trained with different shares of documented calls
+SCOPES = ("all", "largest")  # values of ``Claim.models``
+# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES, which were
+# trained with documentation above different shares of the calls.
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
-# {artifact: scoring}: claims about this artifact are also judged on the rows with this scoring in
-# the artifact MORE
+# Claims about the artifacts in SCORINGS are also judged on further repositories, which are in the
+# artifact MORE. The values of SCORINGS say which rows of MORE to use: they begin a condition there.
 MORE = "repositories/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"
 )
-SEED = re.compile(r" seed \d+")  # ends the name of one training of a model
+SEED = re.compile(r" seed \d+")  # the end of a training's name, such as "mini-small seed 1"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
-# finds the size in a model's name, and the context length that ends Granite's names (-2k to -8k)
+# Matches the size in a model's name: a number with a unit, or a word. Also matches the context
+# length at the end of Granite's names (-2k to -8k), which differs between models of one family.
 _SIZE = re.compile(
     rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
 )
 
 
-@dataclass(frozen=True, eq=False)  # compared by identity, which ``_weak`` needs
+# hashed by identity, because ``_weak`` is cached by its floor, and lists have no hash
+@dataclass(frozen=True, eq=False)
 class Floor:
-    """The rule that says which models are too weak for a paper's claims about validity. A model is
-    too weak if, in the rows of ``artifact``, the interval of its ``metric`` begins below the number
-    ``below`` under all of the ``conditions``.
+    """A paper's rule about which models are too weak for its claims. A model is too weak if, in the
+    rows of ``artifact``, the interval of the model's ``metric`` begins below the number ``below``
+    under each of the ``conditions``.
 
-    Results of such models say nothing about the metrics in ``concerns``. Claims whose role is
+    The results of such models say nothing about the metrics in ``concerns``. Claims whose role is
     ``check`` are not affected.
     """
 
@@ -117,32 +120,36 @@ class Floor:
 @dataclass(frozen=True)
 class Claim:
     """A statement of a paper, and its test on the rows of
-    ``figures/<profile>/<paper>/<artifact>.csv``.
+    ``figures/<profile>/<paper>/<artifact>.csv``. The fields are those of ``claims.yaml``:
 
-    ``place`` is the section, table or figure; ``also`` lists other places that make the same
-    statement about the same number. ``why`` explains where the numbers of the test come from.
-    ``role`` is "claim", "check" (true by construction) or "finding" (ours, not the paper's); in the
-    profile ``check_in``, the role is "check". ``models`` says for which models the claim must hold:
-    all, or the largest of every family. ``design`` names the rows of data/mini/DESIGN.md that speak
-    ``for`` and ``against`` the claim in the mini world. ``follows_from`` lists claims that together
-    imply this claim. ``test`` has a ``metric``, optionally the number that the paper ``printed``
-    outside its tables and figures, and one of:
+    - ``place`` is the section, table or figure of the paper with the ``statement``. ``also`` lists
+      other places in which the paper says the same about the same number.
+    - ``why`` explains where the numbers of the test come from.
+    - ``role`` is "claim", "check" (true by construction) or "finding" (ours, not the paper's). In
+      the profile named by ``check_in``, the role is "check".
+    - ``models`` says for which models the claim must hold: all, or the largest of every family.
+    - ``design`` names the rows of data/mini/DESIGN.md that speak ``for`` and ``against`` the claim
+      in the mini world.
+    - ``follows_from`` lists claims that together imply this claim.
+    - ``published`` has other values of ``artifact``, ``test`` and ``why``, with which the claim is
+      judged in the profile ``published``: on answers of real models that others published. Without
+      it, the claim is not judged in that profile.
+    - ``instrument`` is the calibration of the rule that measures. It names a row of
+      figures/published (``artifact``, ``condition``, ``metric``), and the value that this row must
+      reach, ``least``.
+    - ``floor`` belongs to the paper. In the file it is a separate entry before the paper's claims.
+    - ``test`` has a ``metric``, and optionally ``printed``, a number that the paper prints outside
+      its tables and figures. The test itself is one of these:
 
-    - ``descending``: a list of conditions. The number under each condition must be greater than the
-      number under the next condition + ``by`` (default 0; a negative ``by`` tolerates a deficit). A
-      list in the place of a condition means each of its members;
-    - ``sizes``: a condition under which the numbers of each family's models have a ``direction``
-      (increasing or decreasing) from the smallest to the largest; ``across_families: true`` also
-      compares models of different families;
-    - ``ranges``: {condition: [from, to]}, null for an open end; equal ends mean exactly this
-      number.
-
-    ``published`` replaces ``artifact``, ``test`` and ``why`` if the claim is also judged on answers
-    of real models that others published: profile ``published``, with artifacts in the folder
-    ``published``. Without it, no published answer says anything about the claim. ``instrument``
-    names the calibration of the rule that measures: a row (``artifact``, ``condition``,
-    ``metric``) of figures/published, and the value that it must reach, ``least``. ``floor`` belongs
-    to the paper; in the YAML file it is a separate entry above the paper's claims.
+      - ``descending``: a list of conditions. The number under each condition must be greater than
+        the number under the next one plus ``by`` (0 by default; a negative ``by`` tolerates a
+        loss). Instead of one condition, there may be a list of conditions; each of them must then
+        pass.
+      - ``sizes``: a condition. Under this condition, the numbers of the models of each family must
+        have a ``direction`` (increasing or decreasing) from the smallest to the largest model.
+        With ``across_families: true``, all models with a size count as one family.
+      - ``ranges``: {condition: [from, to]}. The number must be in this range. An open end is null;
+        if the ends are equal, the number must be exactly this one.
     """
 
     id: str
@@ -170,21 +177,21 @@ class Claim:
 
     @cached_property
     def is_calibrated(self) -> bool:
-        """Return whether the claim's instrument reaches the agreement that it needs. The result is
-        also True if the claim has no instrument, or if the calibration has not been run.
+        """Return whether the claim's instrument agrees well enough with known results. The result
+        is also True if the claim has no instrument, or if the calibration has not been run.
         """
-        asked = self.instrument
-        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{asked.get('artifact')}.csv"
+        needed = self.instrument
+        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{needed.get('artifact')}.csv"
         if not file.exists():
             return True
         rows = read_csv(file)
-        found = rows[(rows.condition == asked["condition"]) & (rows.metric == asked["metric"])]
-        return found.empty or bool(found.value.min() >= asked["least"])
+        found = rows[(rows.condition == needed["condition"]) & (rows.metric == needed["metric"])]
+        return found.empty or bool(found.value.min() >= needed["least"])
 
 
 class _Row(NamedTuple):
-    """A row of an artifact. If the interval is missing, both ends are the number itself (if it is
-    exact) or infinite.
+    """A row of an artifact. If the interval is missing, its ends are both the number itself if the
+    number is exact, and -inf and inf if it is an estimate.
     """
 
     metric: str
@@ -199,7 +206,7 @@ class _Row(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The place of a number in an artifact, for a given metric."""
+    """The model and the condition of a number. A claim's metric is the same for all its numbers."""
 
     model: str
     condition: str
@@ -207,16 +214,18 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison of a claim's test: whether the number in the cell ``first``, or its difference
-    from the number in ``second``, is between ``least`` and ``most``. ``value`` is NaN before the
-    comparison is made, and if a row is missing.
+    """One comparison of a claim's test. It asks whether a value is between ``least`` and ``most``.
+    The value is the number in the cell ``first`` or, if there is a cell ``second``, the number in
+    ``first`` minus the number in ``second``. A single number may equal a bound; a difference may
+    not. The fields from ``value`` on are set when the numbers are compared; ``value`` stays NaN if
+    a row is missing.
 
-    A difference must not equal a bound; a single number may. ``subject`` is the compared model or
-    family of sizes. ``n`` is ``205 (124 clusters) + 267 (151 clusters)`` for two
-    independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``p_if_false`` is
-    the p value under the hypothesis that the claim is false, and ``p_if_true`` is the p value under
-    the hypothesis that it is true. Both are one-sided and follow from the interval's half-width on
-    that side.
+    ``subject`` is the compared model or family of models. ``n`` is a text: ``205 (124 clusters) +
+    267 (151 clusters)`` for two independent estimates, ``205 pairs (124 clusters)`` for a paired
+    change. ``paper_value`` is the paper's number for the same quantity. ``p_if_false`` is the p
+    value of the hypothesis that the claim is false, and ``p_if_true`` of the hypothesis that it is
+    true. Both are one-sided, and are computed from the half-width of the interval on the side of
+    the bound. ``is_refused`` says that the margin tests nothing (*not testable: margin*).
     """
 
     subject: str
@@ -239,7 +248,7 @@ class Comparison:
 
     @property
     def quantity(self) -> str:
-        """Return the compared quantity in words, such as ``high - low > 0`` or ``all >= 50``."""
+        """Return the comparison as text, such as ``high - low > 0`` or ``all >= 50``."""
         if self.second:
             same_model = self.first.model == self.second.model
             names = [cell.condition if same_model else cell.model for cell in self.cells]
@@ -261,7 +270,7 @@ class Comparison:
 
     @property
     def size(self) -> str:
-        """Return the verdict on the size: whether the interval covers the paper's value, or lies
+        """Return the verdict on the size: whether the interval covers the paper's value, or is
         below or above it.
         """
         if math.isnan(self.value) or math.isnan(self.paper_value):
@@ -278,13 +287,16 @@ class Comparison:
 class JudgedClaim:
     """A claim with its comparisons on our numbers.
 
-    ``at_floor``: all models are too weak for the claim. ``is_run``: the artifact exists.
-    ``counted_as``: the id of the claim that has the same numbers, or the ids of claims that hold
-    and imply this claim. ``arms``: the verdicts of the same test on other rows, where there are
-    any: those of the models of ``mini/arms.csv``, trained with and without wrong documentation; for
-    Figure 6, those of the models in ``SHARES``; for ToolGen, those of the repositories in ``MORE``.
-    ``trainings``: the verdicts of the same test on each training of the mini models, if the
-    artifact was made for several seeds.
+    - ``at_floor``: all models are too weak for the claim.
+    - ``is_run``: the artifact exists.
+    - ``counted_as``: if the claim is not counted, the id of the claim with the same numbers, or the
+      ids of the claims that imply this claim.
+    - ``arms``: {name: verdict of the same test on other rows}, if there are any. Claims about
+      Figure 6 are tested on the models in SHARES, and claims about ToolGen on the repositories in
+      MORE. All others are tested on the models in ``mini/arms.csv``, which were trained with and
+      without wrong documentation.
+    - ``trainings``: {name: verdict of the same test on a training of the mini models}, if the
+      artifact was made for several seeds.
     """
 
     claim: Claim
@@ -297,7 +309,9 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of this claim's test for which we have the paper's own numbers."""
+        """Return the comparisons of this claim's test on the paper's own numbers, without those for
+        which the paper lacks a number.
+        """
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
         comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))
@@ -305,8 +319,9 @@ class JudgedClaim:
 
     @property
     def extremes(self) -> tuple[Comparison, Comparison]:
-        """Return two comparisons: the first decides whether the claim holds, the second whether it
-        fails. Comparisons with a refused margin are left out, unless all margins are refused.
+        """Return two comparisons: the one that is furthest from holding, which decides whether the
+        claim holds, and the one that is closest to failing, which decides whether it fails.
+        Comparisons with a refused margin are left out, unless all margins are refused.
         """
         among = [each for each in self.comparisons if not each.is_refused] or self.comparisons
         return (
@@ -338,9 +353,9 @@ class JudgedClaim:
 
     @property
     def seeds(self) -> str:
-        """Return what other trainings say of the verdict: "for all seeds" if every training has
-        this verdict, "seeds agree" if all trainings of one model have the same verdict, else "seeds
-        differ". The text is "" if there are no other trainings.
+        """Return how the verdict depends on the seed of the training. The text is "for all seeds"
+        if every training has this claim's verdict, "seeds agree" if all trainings of each model
+        have one verdict, "seeds differ" if they do not, and "" if there are no other trainings.
         """
         found = {(SEED.sub("", name), one.direction) for name, one in self.trainings.items()}
         models = {model for model, _ in found}
@@ -351,21 +366,23 @@ class JudgedClaim:
 
     @property
     def numbers(self) -> frozenset[Any]:
-        """Return the numbers on which the verdict rests: subject, number and interval of each
-        comparison. The set is empty for a check, and if a number is missing or exact.
+        """Return the numbers on which the verdict rests, as (subject, number, ends of its interval)
+        for each comparison. Two claims with equal sets state the same fact. The set is empty for a
+        check, and if a number is missing or exact.
         """
         estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
         return frozenset((c.subject, c.value, c.low, c.high) for c in self.comparisons if estimated)
 
 
 def _direction(p_if_false: float, p_if_true: float) -> str:
+    """Return holds, fails or open, from the p values of ``Comparison``."""
     least = TAIL_PROBABILITY - ROUNDING
     return HOLDS if p_if_false < least else FAILS if p_if_true < least else OPEN
 
 
 def load(file: Path = FILE) -> list[Claim]:
-    """Return the claims in a YAML file. Raises UserError if an entry is malformed; the message
-    names the file and the entry's position, and quotes the entry.
+    """Return the claims in a YAML file. Raises UserError for a malformed entry; the message states
+    the file and the entry's position, and quotes the entry.
     """
     try:
         return [*_loaded(file, file.read_bytes())]
@@ -373,7 +390,7 @@ def load(file: Path = FILE) -> list[Claim]:
         raise UserError(f"cannot read {file}: {error}") from error
 
 
-@cache  # a page needs the claims again for each profile
+@cache  # to write a page, the claims are needed once for each profile
 def _loaded(file: Path, content: bytes) -> list[Claim]:
     try:
         # the loader in C takes a tenth of the time of safe_load
@@ -389,7 +406,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
             for each in filter(None, (claim, on_published(claim))):
-                list(inequalities(each, ["any"]))  # raises if a field is missing
+                list(inequalities(each, ["any"]))  # raises an error if a field is missing
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
                 raise ValueError("its id is not unique, or its models, role or source are unknown")
@@ -407,37 +424,36 @@ def on_published(claim: Claim) -> Claim | None:
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
-    """Judge every claim on ``folder/<paper>/<artifact>.csv``. ``folder`` is the folder of a
-    profile, such as ``figures/mini``. In the profile ``published``, the artifact is the one named
-    in ``Claim.published``.
+    """Return the verdicts on all claims, from ``folder/<paper>/<artifact>.csv``. ``folder`` is the
+    folder of a profile, such as ``figures/mini``. In the profile ``published``, the artifact is the
+    one that ``Claim.published`` names.
     """
     rows = cache(lambda file: _rows(read_csv(file)))
-    asked_arms, asked_shares, asked_more = (
+    arm_rows, share_rows, more_rows = (
         rows(file) if (file := folder / f"{name}.csv").exists() else []
         for name in ("mini/arms", SHARES, MORE)
     )
     trained_arms = {
-        name: [row for row in asked_arms if row.model == name]
-        for name in sorted(_models(asked_arms))
+        name: [row for row in arm_rows if row.model == name] for name in sorted(_models(arm_rows))
     }
-    scored = _by_prefix(asked_more, "(printed|own)/")
-    models = ", ".join(filter(None, _models(asked_more)))
+    scored = _by_prefix(more_rows, "(printed|own)/")
+    models = ", ".join(filter(None, _models(more_rows)))
     more = {
         name: {f"further repositories ({models})": scored[of]}
         for name, of in SCORINGS.items()
         if of in scored
     }
-    others_of = more | {DESIGNS: _by_share(asked_shares)}
+    others_of = more | {DESIGNS: _by_share(share_rows)}
     found: dict[str, JudgedClaim] = {}
-    same: dict[Any, str] = {}
+    same: dict[Any, str] = {}  # numbers -> the first claim with these numbers
     for claim in claims:
         if claim.check_in == folder.name:
             claim = replace(claim, role="check")
-        asked = on_published(claim) if folder.name == PUBLISHED else claim
-        if asked is None or not (file := folder / f"{asked.artifact_id}.csv").exists():
+        tested = on_published(claim) if folder.name == PUBLISHED else claim
+        if tested is None or not (file := folder / f"{tested.artifact_id}.csv").exists():
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
-        judged = _judged(asked, rows(file), weak_models(asked, folder))
+        judged = _judged(tested, rows(file), weak_models(tested, folder))
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
@@ -447,17 +463,17 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         found[claim.id] = replace(
             judged,
             counted_as=counted_as,
-            arms=_judged_on(asked, others),
-            trainings=judge_trainings(asked, read_csv(again)) if again.exists() else {},
+            arms=_judged_on(tested, others),
+            trainings=judge_trainings(tested, read_csv(again)) if again.exists() else {},
         )
     return list(found.values())
 
 
 def judge_trainings(claim: Claim, frame: pd.DataFrame) -> dict[str, JudgedClaim]:
-    """Return {name of a training: verdict} for each training of the mini models, such as
-    ``mini-small seed 1``. A claim about sizes is judged on each pair of trainings of two sizes
-    instead, such as ``mini-medium seed 1 - mini-small seed 0``. ``frame`` has the claim's rows, in
-    which the column ``model`` names the training.
+    """Return {name of a training: verdict on the claim} for each training of the mini models, such
+    as ``mini-small seed 1``. A claim about sizes is instead judged on each pair of trainings of two
+    sizes, such as ``mini-medium seed 1 - mini-small seed 0``. The column ``model`` of ``frame`` has
+    the names of the trainings and pairs.
     """
     rows = _rows(frame)
     in_pairs = "sizes" in claim.test
@@ -474,17 +490,17 @@ def judge_trainings(claim: Claim, frame: pd.DataFrame) -> dict[str, JudgedClaim]
 
 
 def _judged_on(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str, JudgedClaim]:
-    """Return {name: verdict on the rows of this name}. Names whose rows lack a number of the claim
-    are left out.
+    """Return {name: verdict of the claim's test on the rows of this name}. A name whose rows lack a
+    number for the test is left out.
     """
     every = {name: _judged(claim, some) for name, some in rows.items()}
     return {name: judged for name, judged in every.items() if judged.numbers}
 
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
-    """Return the rows of SHARES by share, as {``documented share 1/2``: rows}, with conditions
-    named as in Figure 6. A model without the share of one half was trained at a few shares only,
-    and is left out.
+    """Return the rows of SHARES, grouped by the share of documented calls: {``documented share
+    1/2``: rows}. Conditions are named as in Figure 6. Models that were not trained with the share
+    of one half were trained with few shares, and are left out.
     """
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
     found = _by_prefix([row for row in rows if row.model in whole], r"share_([\d.]+)/")
@@ -492,9 +508,9 @@ def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
 
 
 def _by_prefix(rows: list[_Row], prefix: str) -> dict[str, list[_Row]]:
-    """Return {text that the group in the pattern ``prefix`` matches: rows}, and remove the prefix
-    from the rows' conditions. Rows with two different prefixes (such as a change between shares) or
-    without a prefix are left out.
+    """Return the rows, grouped by the prefix of their condition and without this prefix. ``prefix``
+    is a pattern; the text that its group matches is the key. Rows without a prefix, and rows with
+    two different ones (such as the change between two shares), are left out.
     """
     found: dict[str, list[_Row]] = {}
     for row in rows:
@@ -515,7 +531,7 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
     return _weak(floor, file, file.stat().st_mtime_ns) if file.exists() else set()
 
 
-@lru_cache  # many claims of a paper need it again
+@lru_cache  # many claims of a paper have the same floor
 def _weak(floor: Floor, file: Path, _changed: int) -> set[str]:
     rows = read_csv(file)
     rows = rows[(rows.metric == floor.metric) & rows.condition.isin(floor.conditions)]
@@ -524,10 +540,10 @@ def _weak(floor: Floor, file: Path, _changed: int) -> set[str]:
 
 
 def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> JudgedClaim:
-    """Judge one claim on its artifact's rows, or on the paper's own values, which have no
-    intervals.
+    """Return the verdict on a claim from the rows of its artifact, or from the paper's own values,
+    which have no intervals.
 
-    Rows of ``weak`` models, and of pairs of weak models, are left out if there are any other rows.
+    Rows of ``weak`` models, and of pairs of weak models, are left out, unless there are no others.
     """
     return _judged(claim, _rows(frame), weak)
 
@@ -539,8 +555,8 @@ def _judged(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> Judge
 
 
 def number(value: float) -> str:
-    """Return a number as text: two decimals, none for whole numbers, one significant digit below
-    0.005.
+    """Return a number as text: with two decimals, without decimals if it is whole, and with one
+    significant digit if it is below 0.005. NaN becomes "not measured".
     """
     if math.isnan(value):
         return "not measured"
@@ -548,9 +564,9 @@ def number(value: float) -> str:
 
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
-    """Yield the comparisons of the claim's test: some for each model or, in a test of ``sizes``,
-    one for each two neighbouring sizes of a family. Raises ValueError if the test has no known
-    form.
+    """Yield the comparisons of the claim's test, without numbers: some for each of the ``models``
+    or, in a test of ``sizes``, one for each two neighbouring sizes in a family. Raises ValueError
+    if the test has no known form.
     """
     families = by_family(models)
     subjects = models
@@ -584,8 +600,8 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
 
 
 class SizedModel(NamedTuple):
-    """A model and its ``size``: the number of weights, or 1 + the index in MODEL_SIZES, or 0 if its
-    name has no size.
+    """A model and its ``size``. If the name states a number, the size is the number of weights; if
+    it has a word of MODEL_SIZES, 1 + the word's index; otherwise 0.
     """
 
     size: float
@@ -593,8 +609,8 @@ class SizedModel(NamedTuple):
 
 
 def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
-    """Return {family: its models from small to large}. Models of a family differ only in size
-    (``-3B``, ``-small``). A model without a size is its own family.
+    """Return {family: models from small to large}. The names of a family's models differ only in
+    size (``-3B``, ``-small``). A model whose name has no size is a family of its own.
     """
     families: dict[str, list[SizedModel]] = {}
     for model in models:
@@ -609,12 +625,12 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
 
 
 def _rows(frame: pd.DataFrame) -> list[_Row]:
-    """Return a frame's rows as tuples, because they are read many times, and pandas is slow row
-    by row.
+    """Return a frame's rows as tuples. They are read many times, and pandas reads single rows
+    slowly.
     """
     frame = frame.reindex(columns=list(_Row._fields))
-    # A number without clusters is a count, which is exact. An estimate that has clusters but no
-    # interval could have any value.
+    # A number without clusters is a count, which is exact. An estimate has clusters; without an
+    # interval, its true value could be any number.
     is_exact = frame.clusters.isna()
     ends = {
         "ci_low": frame.value.where(is_exact, -inf),
@@ -626,6 +642,7 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
 
 @cache
 def _printed(paper_: str, artifact: str) -> list[_Row]:
+    """Return the rows with the paper's own numbers."""
     return _rows(paper.values(paper_, artifact))
 
 
@@ -634,15 +651,16 @@ def _models(rows: Iterable[_Row]) -> list[str]:
 
 
 def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
-    """Return the comparisons of the claim, evaluated on the rows of its metric.
+    """Return the comparisons of the claim's test, made on the rows of its metric in ``table``.
 
     Models that have none of the claim's conditions (such as a control) are skipped.
     """
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]
     models = _models(rows)
-    # Include models that lack the metric, so that a number that was not measured does not decide
-    # the claim. A metric of pairs of models needs no such addition.
+    # Models that have one of the claim's conditions but not its metric are compared, too. Their
+    # comparisons stay open, so the claim cannot hold while a number is missing. If the metric is
+    # one of pairs of models, no single model is added.
     if any(" - " not in model for model in models):
         single = [model for model in _models(table) if " - " not in model]
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
@@ -656,8 +674,8 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
 
 
 def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
-    """Return the paired changes of an artifact as {(new cell, old cell): change}, and reversed as
-    {(old, new): -change}.
+    """Return the paired changes in an artifact's rows: {(new cell, old cell): (change, its n in
+    words)}, and for the reversed pair of cells the negative change.
 
     A row names two conditions of one model, or two models under one condition. A row that names
     only one model and one condition is the change from the condition ``base``.
@@ -676,35 +694,42 @@ def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
 
 
 def _compare(
-    asked: Comparison,
+    planned: Comparison,
     numbers: Mapping[Cell, tuple[Rate, str, float]],
     changes: Mapping[tuple[Cell, ...], tuple[Rate, str]],
     printed: float | None,
 ) -> Comparison:
-    found = [numbers[cell] for cell in asked.cells if cell in numbers]
-    if len(found) < len(asked.cells) or any(math.isnan(rate.value) for rate, *_ in found):
-        return asked
+    """Return the ``planned`` comparison with its numbers, or unchanged if a number is missing.
+
+    ``numbers`` are from ``_number``, and ``changes`` from ``_changes``. ``printed`` is the paper's
+    number if the claim states one.
+    """
+    found = [numbers[cell] for cell in planned.cells if cell in numbers]
+    if len(found) < len(planned.cells) or any(math.isnan(rate.value) for rate, *_ in found):
+        return planned
     ours, n, theirs = found[0]
     for other, other_n, printed_there in found[1:]:
         theirs -= printed_there
         independent = difference(ours, other), f"{n} + {other_n}"
-        ours, n = changes.get(tuple(asked.cells), independent)
+        ours, n = changes.get(tuple(planned.cells), independent)
         # refuse a margin that allows the loss of everything, because it tests nothing
-        asked = replace(asked, is_refused=other.low <= -asked.least > 0)
-    least = asked.least
-    most = asked.most
+        planned = replace(planned, is_refused=other.low <= -planned.least > 0)
+    least = planned.least
+    most = planned.most
     value = ours.value
     if ours.low == ours.high or least == most:  # an exact number
-        is_true = least < value if asked.second else least <= value <= most
+        is_true = least < value if planned.second else least <= value <= most
         if_false = float(not is_true)
         if_true = float(is_true)
     else:
+        # To hold, the value must be far enough inside both bounds, so the larger p value counts. To
+        # fail, it must be far enough outside of one.
         down = value - ours.low
         up = ours.high - value
         if_false = max(_p_value(value - least, down), _p_value(most - value, up))
         if_true = min(_p_value(least - value, up), _p_value(value - most, down))
     return replace(
-        asked,
+        planned,
         value=value,
         low=ours.low,
         high=ours.high,
@@ -719,7 +744,7 @@ def _p_value(distance: float, side: float) -> float:
     """Return the one-sided p value of a number that is ``distance`` beyond a bound, under the
     hypothesis that the true value is not beyond the bound.
 
-    ``side`` is the half-width of the number's 95% interval towards the bound.
+    ``side`` is the distance from the number to the end of its 95% interval towards the bound.
     """
     if side == 0 or math.isinf(distance):  # an exact number, or an open end
         return float(distance <= 0)
@@ -727,7 +752,7 @@ def _p_value(distance: float, side: float) -> float:
 
 
 def _number(row: _Row, of: str = "") -> tuple[Rate, str, float]:
-    """Return our number, its n in words, and the paper's number."""
+    """Return (our number, its n in words, the paper's number). ``of`` follows the n: " pairs"."""
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"
     return Rate(row.value, row.ci_low, row.ci_high, 0), n, row.paper_value

@@ -1,10 +1,10 @@
-"""Draws figures in a common style, with seaborn. Each function draws rows of an artifact
-(``value``, ``ci_low``, ``ci_high``, ``paper_value``) as they are; seaborn computes no number.
+"""Draws figures in a common style, with seaborn. The functions draw the numbers in an artifact's
+rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``); seaborn computes none.
 
-Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the
-same quantity, in the colour of its class. Frequency classes, model sizes, providers and failure
-categories have fixed colours. The same rows give the same picture. Figures are returned closed,
-because a notebook would otherwise show each of them twice.
+Bars, dots and lines are our values with 95% intervals. A hollow diamond is the paper's value of the
+same quantity, outlined in the colour of its class. Frequency classes, model sizes, providers and
+failure categories have fixed colours. The same rows give the same picture. Figures are returned
+closed, because a notebook would otherwise show each of them twice.
 """
 
 import sys
@@ -28,9 +28,9 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
 from lookuplab.results.looks import DARK, GREY, HEIGHT, PALE, STYLE, WIDTH
 
-# Importing these packages takes most of a second. Seaborn does not need them for what is drawn here
-# (it needs scipy only for clustermap and cumulative densities), so they are hidden while seaborn is
-# imported. They can be imported as usual afterwards.
+# Seaborn imports these packages if it finds them, which takes most of a second. It does not need
+# them for what is drawn here (SciPy only serves clustermap and cumulative densities), so they are
+# hidden while seaborn is imported. Afterwards they can be imported as usual.
 _HIDDEN = {"scipy.stats", "scipy.cluster", "statsmodels", "ipywidgets"}.difference(sys.modules)
 sys.modules.update(dict.fromkeys(_HIDDEN))  # type: ignore[arg-type]
 import seaborn.objects as so  # noqa: E402
@@ -38,8 +38,8 @@ import seaborn.objects as so  # noqa: E402
 for _name in _HIDDEN:
     del sys.modules[_name]
 
-# Distinguishable by colour-blind readers, within a group and together with "all"; the contrast with
-# white is at least 3 (WCAG 2.2, 1.4.11).
+# Colour-blind readers can tell the colours of a group apart, also from the colour of "all". The
+# contrast with white is at least 3 (WCAG 2.2, 1.4.11).
 COLOURS = {
     # frequency classes
     "high": "#08306b",
@@ -59,12 +59,13 @@ COLOURS = {
     "-medium": "#7f3fa8",
     "-large": "#2b0f4a",
 }
+# colours of all other names, in the order of their use
 OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
 FEW = 8  # if a line has more points than this, bands show the intervals
 Style = dict[str, Any]  # options of a line, by matplotlib's names
-Mark = float | tuple[float, float]  # a place on the x axis, or a span
-# seaborn's mark, its moves, and {variable: column}; the mark does not depend on a variable whose
-# column is None
+Mark = float | tuple[float, float]  # a position on the x axis, or a span from one to another
+# Seaborn's mark, its moves, and {variable: column}. Column None means that the mark does not depend
+# on the variable, although the whole plot does.
 Layer = tuple[so.Mark, Sequence[so.Move], dict[str, str | None]]
 PAPER_STYLE: Style = {
     "marker": "D",
@@ -73,7 +74,7 @@ PAPER_STYLE: Style = {
     "markeredgecolor": DARK,
     "markersize": 5.5,
 }
-# intervals in a legend
+# how a legend shows intervals
 UPRIGHT: Style = {"marker": "|", "markersize": 11, "markeredgewidth": 1.6, "linestyle": "none"}
 BAND: Style = {"marker": "s", "markersize": 9, "alpha": 0.3, "linestyle": "none"}
 DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
@@ -83,8 +84,9 @@ BY_KIND: dict[str, str | None] = {"color": None, "edgecolor": "kind"}
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
-    """Return {name: style} with a colour and a marker for each name. The colour is the fixed colour
-    of the name's class, size (``mini-small``), provider or category, else the next in the palette.
+    """Return {name: style} with a colour and a marker for each name. A class, a provider, a
+    category and a model with a size (``mini-small``) have fixed colours (COLOURS). Any other name
+    gets the next colour of OTHERS.
     """
     others = cycle(OTHERS)
     markers = cycle("os^vPX")
@@ -96,8 +98,9 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
 
 
 def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows, with the paper's model added to our model's name if the paper's values are
-    drawn, too: ``mini-large ◇ StarCoder2-15B``.
+    """Return the rows with longer model names: ``mini-large ◇ StarCoder2-15B`` names our model and
+    the paper's model that it stands for. Models for which no value of the paper is drawn keep their
+    names.
     """
     beside = set(rows.model[rows.paper_value.notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
@@ -113,11 +116,12 @@ def grouped_bars(
     top: float | None = 100,
     **texts: Any,
 ) -> Figure:
-    """Draw one group of bars per value of the column ``groups``, and in it one bar per value of the
-    column ``bars``, e.g. Table 1.
+    """Draw a group of bars for each value of the column ``groups``, with a bar for each value of
+    the column ``bars``, as for Table 1.
 
-    ``order`` selects and orders the bars. ``top`` is the upper end of the axis. If it is None, the
-    end is automatic, and each bar shows its value. ``texts`` are ``title`` and ``ylabel``.
+    ``order`` selects and orders the bars. ``top`` is the upper end of the y axis. If it is None,
+    matplotlib chooses the end, and each bar is labelled with its value. ``texts`` are ``title`` and
+    ``ylabel``.
     """
     rows = _rows(frame, metric)
     width = 66 // rows[groups].nunique()
@@ -150,13 +154,13 @@ def dots_with_intervals(
     panels: str | None = "model",
     **shown: Any,
 ) -> Figure:
-    """Draw policies from top to bottom, with a dot and its interval for each class, e.g. Tables 2
-    and 3.
+    """Draw a line for each policy, from top to bottom, with a dot and an interval for each class,
+    as for Tables 2 and 3.
 
-    Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as
-    {policy: label}, also names them; ``classes`` selects and orders the classes; ``panels`` is a
-    column with one panel per value. ``shown`` are ``title``, ``xlabel``, ``ylabel`` and ``marks``,
-    as in ``curves``.
+    Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies; a dictionary
+    {policy: label} also names them. ``classes`` selects and orders the classes. There is a panel
+    for each value of the column ``panels``. ``shown`` are ``title``, ``xlabel``, ``ylabel`` and
+    ``marks``, as in ``curves``.
     """
     rows = _rows(frame, metric)
     heads = _present(policies, rows["head"])
@@ -211,16 +215,17 @@ def curves(
     log_ticks: Sequence[float] = (),
     **shown: Any,
 ) -> Figure:
-    """Draw a value against a quantity that was varied, one line per class, e.g. Figures 7a, 7b and
-    9b, or risk against coverage. Each point has an interval; if a line has more than FEW points,
-    bands show the intervals.
+    """Draw a metric against a quantity that was varied, as for Figures 7a, 7b and 9b, or risk
+    against coverage. Each point has an interval; if a line has more than FEW points, bands show the
+    intervals.
 
-    Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
-    ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
-    column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
-    classes. With ``log_ticks``, the x axis shows log(1 + x), with these ticks. ``shown`` are
-    ``title``, ``xlabel``, ``ylabel`` and ``marks``, in which {label: x} means a vertical line and
-    {label: (from, to)} a grey span.
+    Conditions are ``<x>_<number>/<class>``, such as ``precision_50/high`` for x = "precision". A
+    condition ``base/<class>`` becomes a dashed horizontal line in the colour of its class. There is
+    a line for each value of the column ``lines`` (by default, each class), and a panel for each
+    value of the column ``panels``. ``classes`` selects and orders the classes. With ``log_ticks``,
+    the x axis shows log(1 + x), with these ticks. ``shown`` are ``title``, ``xlabel``, ``ylabel``
+    and ``marks``; in ``marks``, {label: x} draws a vertical line and {label: (from, to)} a grey
+    span.
     """
     rows = _rows(frame, metric)
     varied = rows["head"].str.rpartition("_")
@@ -229,8 +234,9 @@ def curves(
     rows = rows[rows["x"].notna() | (rows["head"] == "base")]
     rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
     kinds = looks(_present(classes if lines == "class" else (), rows["kind"]))
-    # if x has few values, each has a tick, and there are no ticks between them
+    # if x has few values, ticks are at these values alone
     few = rows["x"].dropna().unique() if rows["x"].nunique() <= 6 else None
+    # distances along the axis are computed on its scale: there to the scale, and back again
     there, back = (np.log1p, np.expm1) if log_ticks else (np.asarray, np.asarray)
     scale = so.Continuous(trans=(there, back) if log_ticks else None)
     levels, rows = rows[rows["x"].isna()], rows[rows["x"].notna()].sort_values("x", kind="stable")
@@ -238,7 +244,7 @@ def curves(
     sizes = of_line.transform("size")
     is_few = sizes.max() <= FEW
     first, last = there([rows["x"].min(), rows["x"].max()])
-    # shift intervals at the same x, so that they are side by side and do not overlap
+    # intervals of several lines at the same x are shifted, so that they do not overlap
     step = 0.015 * (last - first) * is_few * rows.ci_low.notna().any()
     beside = {name: (place - (len(kinds) - 1) / 2) * step for place, name in enumerate(kinds)}
     rows = rows.assign(
@@ -280,11 +286,8 @@ def curves(
 
 
 def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
-    """Draw Figure 9a: for each model, how often it is right at each confidence. The diagonal is
-    perfect calibration.
-
-    Conditions are ``bin_<number>``: the metric ``confidence`` is the bin's mean (0 to 1),
-    ``correct_percent`` its percentage of right answers, as returned by
+    """Draw Figure 9a: for each model, the percentage of right answers at each confidence. The
+    diagonal is perfect calibration. ``frame`` has the rows of
     ``scoring.calibration.reliability_rows``.
     """
     rows = _rows(frame, "correct_percent")
@@ -305,7 +308,7 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
 
 
 def plain_log(axis: XAxis | YAxis) -> None:
-    """Make an axis logarithmic, with ticks at 1, 2, 5, 10 ... and not only at powers of ten."""
+    """Make an axis logarithmic, with ticks at 1, 2, 5, 10, 20 and so on."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter("{x:g}")
@@ -328,12 +331,16 @@ def _drawn(
     interval: Style = UPRIGHT,
     scales: Mapping[str, so.Continuous] | None = None,
 ) -> Figure:
-    """Return a figure with those layers that have a number to show. The figure has one panel per
-    value of ``panels``, at most three of them side by side, all with the same axes. ``variables``
-    is {"x": column} or {"y": column}, for the axis on which all layers have the same column.
+    """Return a figure with those of the ``layers`` that have a number to show.
+
+    The figure has a panel for each value of the column ``panels``. At most three panels are side by
+    side, and all have the same axes. The column ``kind`` decides the colour and the marker, as
+    ``kinds`` says, and ``keys`` is the legend. ``variables`` is {"x": column} or {"y": column}, for
+    the axis on which all layers show the same column. ``interval`` is the style of intervals in the
+    legend.
     """
     count = rows[panels].nunique() if panels else 1
-    lines = -(-count // 3)
+    lines = -(-count // 3)  # rounded up
     columns = -(-count // lines)
     rows = rows[rows["kind"].isin(kinds)]
     rows = rows.assign(kind=pd.Categorical(rows["kind"], [*kinds]))
@@ -369,10 +376,9 @@ def _drawn(
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rows of a metric with all columns of NUMBERS. A condition ``<head>/<class>`` is
-    split into the columns ``head`` and ``class``.
-
-    Without a slash, the class is "all". Raises UserError for a metric without a row.
+    """Return the rows of a metric, with all columns of NUMBERS, and with conditions
+    ``<head>/<class>`` split into the columns ``head`` and ``class``. If a condition has no slash,
+    its class is "all". Raises UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
@@ -386,9 +392,9 @@ def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 def _draw_keys(
     figure: Figure, title: str, keys: Mapping[str, Style], rows: pd.DataFrame, interval: Style
 ) -> None:
-    """Draw the title and, below it, one legend of {label: style} for all panels.
-
-    The legend also explains intervals and the paper's mark, and states n if all rows share it.
+    """Draw the title and, below it, one legend for all panels, in which ``keys`` maps labels to
+    styles. The legend also explains the intervals and the paper's diamonds. It states n if all rows
+    have the same n.
     """
     styles = dict(keys)
     if rows.ci_low.notna().any():
@@ -414,7 +420,9 @@ def _draw_keys(
 
 
 def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style]:
-    """Draw marks on the x axis, each as a line or a grey span, and return {label: style}."""
+    """Draw each of the ``marks`` as a vertical line or a grey span. Return {label: style} for the
+    legend.
+    """
     keys: dict[str, Style] = {}
     dashes = cycle([":", "-.", (0, (6, 2))])
     for label, place in (marks or {}).items():
@@ -432,8 +440,8 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[str, Style]:
-    """Return a legend, {label: style}. A label is a name from ``kinds``, followed by the n of its
-    rows unless all rows share the same n.
+    """Return a legend, {label: style}. A label is a name from ``kinds``. If rows differ in n, but
+    the rows of this name do not, their n follows the name.
     """
     keys = {}
     for name, look in kinds.items():
@@ -445,10 +453,10 @@ def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[
 
 
 def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
-    """Return the ``wanted`` names that occur in the rows, in the order of ``wanted``. If ``wanted``
-    is empty, return all names in order of appearance.
+    """Return the ``wanted`` names that occur in a column of the rows, in the order of ``wanted``.
+    If ``wanted`` is empty, return all names in order of appearance.
 
-    A small run may lack some of the names. Raises UserError if it lacks all of them.
+    Some names may be missing, because a small run may lack them. Raises UserError if all are.
     """
     names = list(rows.unique())
     present = [name for name in wanted or names if name in names]

@@ -72,6 +72,7 @@ DOCUMENTED_APIS = WORDINGS["documented_apis"]
 # the most characters of full documentation; the call must still fit into the row's 2,048 tokens
 ROOM = 5_500
 TAB = "    "
+# the types of invented arguments; most are strings, as in the SDKs
 TYPES = ["string"] * 20 + WORDINGS["types"]
 ABOUT_PACKAGES = (
     "# Packages whose source code and docstrings the mini models learned from, with their licences"
@@ -189,7 +190,7 @@ def call(spec: ApiSpec, rng: Random) -> str:
     if optional and rng.random() < 0.2:
         chosen = required + rng.sample(optional, min(len(optional), rng.choice((1, 1, 2))))
     values = {p.name: value(p, rng) for p in chosen}
-    bare: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()  # the arguments that are passed without their names
     if spec.provider == "azure" and rng.random() < 0.15:
         bare = spec.required if {p.kind for p in required} <= {"POSITIONAL_OR_KEYWORD"} else ()
     texts = [text if name in bare else f"{name}={text}" for name, text in values.items()]
@@ -245,11 +246,11 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
 
 def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
-    """Return a docstring with the documentation of APIs, in random order and in a random one of the
-    five augmentation designs.
+    """Return a docstring with the documentation of APIs in random order. The design is one of the
+    five augmentation designs, chosen at random.
 
-    In the design with full texts, the docstring has the text of the first API, and the texts of
-    further APIs as long as ROOM characters are not exceeded. ``texts`` maps API ids to full texts.
+    ``texts`` maps API ids to full texts. In the design with full texts, the docstring has the text
+    of the first API, and the texts of further APIs until ROOM characters would be exceeded.
     """
     design = rng.choice(DESIGNS)
     room = ROOM
@@ -323,6 +324,7 @@ def wording(spec: ApiSpec, rng: Random) -> str:
     return said if reserved(comment) else comment
 
 
+# where an API belongs; an invented API may be given the home of a real one
 HOME = attrgetter("provider", "service", "client", "module")
 
 
@@ -470,6 +472,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     """
     from recipes.mini import training
 
+    # every third text is enough for the tokenizer
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
     for arm, alike in groupby(sorted(names, key=ARMS.__getitem__), ARMS.__getitem__):
         examples = []
@@ -503,8 +506,8 @@ def main(
 ) -> None:
     """Draw the mini profile's tasks (STEP tasks), or train the mini code models (STEP models).
 
-    The tasks are the 622, further tasks of the same APIs, and the development tasks. Their
-    frequencies are the counts that the corpus is drawn with. Rewrites the files in
+    The tasks are the benchmark's 622 tasks, further tasks about the same APIs, and the development
+    tasks. A task's frequency is the number of calls of its API in the corpus. Rewrites the files in
     data/mini/cloudapi.
 
     The models are written as folders with their cards. There are three sizes, and one further model
@@ -521,7 +524,7 @@ def main(
       accelerate launch -m recipes.mini.corpus models --size large
 
     Args:
-        size: Which model to train (STEP models).
+        size: The model to train (STEP models).
         seed: Random seed of the weights and of the order of the data (STEP models).
         out: Parent of the model folders [default: in data/mini].
     """

@@ -122,8 +122,8 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def _alone(before: list[str], code: list[str]) -> str:
-    """Return the statements ``code`` after those that they need: the implied imports, and the
-    statements of ``before`` that bind a name which a later statement reads.
+    """Return the statements ``code``, preceded by the statements that they need: the implied
+    imports, and the statements of ``before`` that bind a name which a later statement reads.
     """
     needed: set[str] = set()
     kept: list[str] = []
@@ -213,6 +213,7 @@ def examples(item: Documented) -> Iterator[DocExample]:
                 example = DocExample(item.name, number, imports, setup, target)
                 if fits(example, node.value) and not UNREPEATABLE.search(one.source):
                     yield example
+            # an expression whose value is shown is taken to change no variable
             if not shown:
                 before.append((node, ast.get_source_segment(one.source, node) or ""))
 
@@ -249,7 +250,8 @@ def fits(example: DocExample, node: ast.expr) -> bool:
         used = names(ast.parse(text))
     except SyntaxError:  # the expression spans lines and needs parentheses to stand alone
         return False
-    # an example of a class may use any of its methods, so its name may be in the set-up
+    # the expression may call a method on an object of the documented class; the name of the class
+    # is then in the set-up
     of_class = isinstance(pydoc.locate(example.object), type)
     last = re.escape(example.object.rpartition(".")[2])
     return (
@@ -257,7 +259,7 @@ def fits(example: DocExample, node: ast.expr) -> bool:
         and not example.target.startswith("print(")
         and bool(re.search(rf"\b{last}\b", text if of_class else example.target))
         and not UNREPEATABLE.search(text)
-        and "result" not in used
+        and "result" not in used  # the problem's own variable
         and len(example.target) <= LONGEST_TARGET
         and sum(map(len, example.setup)) <= LONGEST_SETUP
     )
@@ -300,7 +302,7 @@ def call(source: str, known: dict[str, Any]) -> Call:
     node = ast.parse(source, mode="eval").body
     called = getattr(node, "func", node)
     if not isinstance(called, ast.Name | ast.Attribute):
-        raise ValueError("what another call gives is called")
+        raise ValueError("the callable is the result of another call")
     name = ast.unparse(called)
     receiver = None
     found = eval(name, known)
@@ -326,7 +328,7 @@ def call(source: str, known: dict[str, Any]) -> Call:
     arguments += [(pair.arg, pair.value) for pair in getattr(node, "keywords", ())]
     starred = any(name is None or isinstance(one, ast.Starred) for name, one in arguments)
     if starred or not (summary := first_paragraph(document)):
-        raise ValueError("arguments that no one can tell apart, or nothing said")
+        raise ValueError("arguments that cannot be told apart, or no documentation")
     return Call(source, name, receiver, tuple(arguments), defaults, document, summary)
 
 

@@ -28,6 +28,7 @@ CORPUS_PACKAGES = """
     traitlets transformers urllib3 uvicorn
     """.split()
 HELD_OUT_PACKAGES = "rich click requests papermill nbclient seaborn".split()
+# libraries whose docstring examples become problems: name in the package index -> import name
 EXAMPLE_PACKAGES = {
     "numpy": "numpy",
     "pandas": "pandas",
@@ -66,8 +67,8 @@ def distribution(name: str) -> metadata.Distribution:
 
 
 def licence_of(found: metadata.Distribution) -> str:
-    """Return the licence that a package states: its SPDX expression, else its trove classifiers,
-    else the first line of its licence text.
+    """Return the licence that a package states: its SPDX expression, or if there is none, its trove
+    classifiers, or if there are none, the first line of its licence text.
     """
     fields = found.metadata
     classifiers = "\n".join(fields.get_all("Classifier", ()))
@@ -196,8 +197,9 @@ def first_line(node: ast.stmt) -> int:
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
-    """Yield a module in pieces of about ``size`` characters. It is cut before top-level statements
-    and methods, or between any two lines if a piece would have more than twice the size.
+    """Yield a module's text in pieces of about ``size`` characters. The text is cut before
+    top-level statements and methods, or between any two lines if a piece would have more than twice
+    the size.
     """
     starts = {0}
     for node in ast.parse(text).body:

@@ -59,10 +59,12 @@ LONGEST, PRINTED = 2000, 600
 # values
 TEXTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(TEXTS["imports"].values())
+# the names that the source of a value may use
 KNOWN: dict[str, Any] = {}
 exec(IMPORTS, KNOWN)
+# types of which ``repr`` gives a source
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
-EACH, REVERSED = "for each of a list", "then reversed"
+EACH, REVERSED = "for each of a list", "then reversed"  # the rules of Difficult-Rewrite
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,8 @@ def drafts(example: DocExample) -> list[Draft]:
 
 def origin(example: DocExample) -> Draft:
     """Return the unperturbed problem of an example, with two inputs that give different values.
-    Raises an exception (of any type, because the example's code is run) if there is none.
+    Raises an exception if the example gives no such problem. The exception may have any type,
+    because the example's code is run.
     """
     setup = "\n".join(example.setup)
     known, _ = evaluated(example, setup, example.target)
@@ -258,8 +261,10 @@ def origin(example: DocExample) -> Draft:
         lines += made
         setup = "\n".join(lines)
     known, expected = evaluated(example, setup, target)
+    # the variables to change: first those that the expression reads, then the others, last first
     read = [*variables(target, setup), *reversed(variables(setup, setup))]
     for name in dict.fromkeys(read):
+        # the change comes after the last line that assigns the variable
         at = max(n for n, line in enumerate(lines, 1) if name in names(ast.parse(line), ast.Store))
         for change in changes(known.get(name)):
             second = "\n".join([*lines[:at], f"{name} = {change.format(name)}", *lines[at:]])
@@ -373,6 +378,7 @@ def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[D
     with suppress(Exception):
         known, one = evaluated(first.example, setup, target)
         _, other = evaluated(first.example, second, target)
+        # a reversed result is not a call, so the question describes the original call
         asked = first.call if rule == REVERSED else call(target, known)
         if one not in (old, other) and other != last and one.kind == other.kind:
             cases = (setup, one), (second, other)
@@ -551,12 +557,16 @@ def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
         found = [pool.apply_async(written, [one]) for one in tried]
         for one in watched(found, "examples"):
             try:
-                yield one.get(2 * RUN_SECONDS)
+                yield one.get(2 * RUN_SECONDS)  # a process that was killed never answers
             except multiprocessing.TimeoutError:
                 yield []
 
 
 def _confine() -> None:
+    """Let this process neither write files nor open connections, and limit its memory. When its
+    time is over, it gets a TimeoutError.
+    """
+
     def refuse(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
         if writes or event in TEXTS["blocked"]:
@@ -584,6 +594,7 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
         tried = examples_of(library.lower(), split)
         before = given
         given = given + share / sum(TEXTS["by_library"].values())
+        # cumulative shares are rounded, so that the numbers of all libraries add up to n
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):
@@ -639,6 +650,7 @@ def chosen(
     Each kind of perturbation goes through the origins in its own order. An origin gets a second
     perturbation of a kind only when all origins have had their first. The rules take turns.
     """
+    # of families with the same prompt and answer, only the last is used
     unlike = {(family[0].prompt, family[0].reference): family for family in families}
     known = {family[0].origin: family for family in unlike.values()}
     by_object = defaultdict(list)

@@ -23,17 +23,17 @@ GROUP_ROWS = 20_000  # rows per row group of the Parquet files
 
 
 def write(stores: Path) -> None:
-    """Write the record from the stores in a folder, which a complete cold run of all or some papers
-    has filled.
+    """Write the record from the stores in a folder. A complete cold run of all or some papers must
+    have filled these stores.
 
     The rows of a kind are the completions of a model, or the judgements of a type (``kind_of``). If
-    the run was of all papers, its rows of a kind replace all rows of that kind in the record. If it
-    was of some papers, each of its rows replaces only the row with the same key, because other
-    papers may have prompts for the same model. All other rows stay, and ``about.json`` keeps the
-    runs that they come from.
+    the run covered all papers, its rows of a kind replace all rows of that kind in the record. If
+    it covered only some papers, each of its rows replaces only the row with the same key, because
+    other papers may have prompts for the same model. All other rows stay, and ``about.json`` still
+    names the runs that made them.
 
-    Raises UserError under another version of Python than the record's, and if the run that filled
-    the stores is incomplete.
+    Raises UserError if this Python has another version than the record's, and if the run that
+    filled the stores is incomplete.
     """
     if elsewhere():
         raise UserError(
@@ -101,7 +101,7 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
         table = pyarrow.table(columns)
     # floats become a third smaller if their first bytes, second bytes, ... are stored together
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
-    # each key occurs once, so that a dictionary of keys would only make the file larger
+    # each key occurs only once, so a dictionary of keys would make the file larger
     unique = {} if name == "completions" else {"key"}
     with paths.replacing(target) as part:
         parquet.write_table(

@@ -52,6 +52,7 @@ EACH, LEAST = 14, 20
 WINDOW = 10  # number of consecutive words or signs that are compared
 COPIED = 0.5  # a function is a copy if more than this share of its windows is known
 COPIES = 0.1  # a repository is left out if more than this share of its functions are copies
+# the rules of the replication package of 2023
 FIRST_PACKAGE = rules_of("package-2023", every_error=False)
 # the numbers that claims take from the rules of the replication package of 2024
 # (data/mini/DESIGN.md, 2026-11-29)
@@ -106,8 +107,8 @@ def is_copy(function: Function) -> bool:
 
 @cache
 def sources() -> Path:
-    """Return a folder with all packages that Jedi and pylint can import: the further ones, and the
-    pinned sources. Its files are hard links.
+    """Return a folder with all packages that Jedi and pylint can import: the further repositories
+    and the pinned sources. Its files are hard links.
     """
     parts = python_sources.get(), python_sources.get(PINS)
     place = paths.RUNS / "repositories" / "-".join(part.name for part in parts)
@@ -213,7 +214,7 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
     """Generate and judge the functions of the further repositories, and write the numbers.
 
     Answers and judgements that are in the stores in runs/ are not made again. If a run is killed,
-    repeat the command to resume it. Rows of other models that the folder ``out`` has are kept.
+    repeat the command to resume it. The rows of other models in the folder ``--out`` are kept.
 
     \b
     Examples:
@@ -224,8 +225,8 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
     Args:
         model: Which of the six models to use; a comparison needs both models of a family
             [default: all].
-        docstrings: Ask for the 300 functions of the six repositories, with the first sentence of
-            the docstring and with all of it, in place of the further repositories.
+        docstrings: In place of the further repositories, use the 300 functions of the six held-out
+            repositories, once with the first sentence of the docstring and once with all of it.
         out: Folder to write rows.csv.gz to, and repositories.csv with the further repositories
             [default: data/repositories or data/docstrings].
     """

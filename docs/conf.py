@@ -33,5 +33,5 @@ html_show_sourcelink = False
 html_domain_indices = False  # an index is not needed, because the search finds every name
 html_use_index = False
 html_show_copyright = False
-html_show_search_summary = False  # it would fetch pages, which a browser forbids from disk
+html_show_search_summary = False  # it would fetch pages, which browsers forbid for local files
 smartquotes = False

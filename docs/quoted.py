@@ -1,5 +1,5 @@
-"""Checks that every ``value [low, high]`` in prose is in a committed table, or is a difference in
-the comparison of a claim. `python docs/quoted.py` prints those that are in neither.
+"""Checks that every ``value [low, high]`` in prose is in a committed table, or in the comparison by
+which a claim is judged. `python docs/quoted.py` prints those that are in neither.
 
 Blocks of code are not checked, because they may show output for a user's own material.
 """
@@ -21,15 +21,15 @@ TRIPLE = re.compile(rf"({NUMBER})(?:%| points| pp)? \[({NUMBER}), ({NUMBER})\]")
 
 def half_digits(*numbers: str) -> list[float]:
     """Return how far each printed number may be from the exact one: half a unit of its last digit.
-    A whole number is treated as having as many decimals as the longest number beside it.
+    A whole number counts as having as many decimals as the number with the most decimals.
     """
     places = [len(number.partition(".")[2]) for number in numbers]
     return [0.5 * 10 ** -(place or max(places)) * (1 + 1e-6) for place in places]
 
 
 def known(folder: Path) -> np.ndarray:
-    """Return (n, 3) value, lower end and upper end of all rows of the tables in ``folder``, and of
-    all comparisons of claims.
+    """Return an array (n, 3) with the value, the lower end and the upper end of all rows of the
+    tables in ``folder``, and of all comparisons by which claims are judged.
     """
     files = [*folder.rglob("*.csv")]
     rows = pd.concat(read_csv(file)[["value", "ci_low", "ci_high"]] for file in files).dropna()

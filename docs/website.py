@@ -26,7 +26,7 @@ _FOR_TEACHERS = {
     r"(?ms)^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION(\n|$)": r"\1...\2",
     r"(?ms)^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS(\n|$)": "",
 }
-# pages of the repository that the site shows beside docs/
+# pages of the repository that the site shows in addition to docs/
 _DOCUMENTS = [
     "data/mini/DESIGN",
     "data/mini/ASKING",
@@ -44,7 +44,7 @@ _DOCUMENTS = [
     "CONTRIBUTING",
     "CHANGELOG",
 ]
-_MOST = 1_000_000
+_MOST = 1_000_000  # bytes of a file of answers
 # the pages of docs/ that come first and last in the navigation
 _FIRST, _LAST = ["docs/kit", "docs/own", "docs/glossary"], ["docs/citing"]
 

@@ -23,8 +23,11 @@ _FIELD = re.compile(
     r"^\s*:(?:param|keyword|kwarg)\s+((?:(?!:\s).)*?)\s*\*{0,2}([A-Za-z]\w*)\s*:(?=\s|$)", re.M
 )
 _TYPE_FIELD = re.compile(r"^\s*:(?:type|paramtype)\s+(\w+):\s*(.+)$", re.M)
+# matches the space between two sentences of a numpydoc docstring
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
+# matches in a paragraph with code, directives, formulas or headings
 _NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
+# (pattern, replacement) for roles, literals, citations and emphasis
 _MARKUP = (
     (r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`", r"\1"),
     (r"`+([^`]*)`+_*", r"\1"),
@@ -103,7 +106,7 @@ def opening_sentence(text: str) -> str:
 
 def first_paragraph(document: str) -> str:
     """Return the first paragraph of a docstring on one line, without markup and after any leading
-    signature. Return "" if this paragraph is no prose or longer than 300 characters.
+    signature. Return "" if this paragraph is not prose or is longer than 300 characters.
     """
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())

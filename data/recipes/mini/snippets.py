@@ -9,8 +9,8 @@ The rules of held-out data are:
   also in the corpus, just as Stack Overflow contains the answers to its questions, but no prompt
   shows a snippet that contains the problem's expression (``asking.without_answers``).
 - The query for an object's snippets is another sentence of the same docstring (the second of the
-  summary, else one of Returns or Notes). It is never the text that describes the snippet, nor a
-  sentence that names the object as code.
+  summary, or if there is none, one of Returns or Notes). It is never the text that describes the
+  snippet, nor a sentence that names the object as code.
 - The objects for development give validation queries in the same way. The sentence encoder is not
   trained on docstrings of objects for development or of held-out objects, but 6% of its pairs have
   a sentence that also occurs in one of these docstrings. The word vectors learn from the corpus
@@ -64,8 +64,8 @@ one of these shares. To train it again:
 
 
 def split_of(item: Documented) -> str:
-    """Return the split of an object: "test" if any of its names is in that split, else
-    "development" if any name is in that split, else "training".
+    """Return the split of an object: "test" if any of its names is in that split; otherwise
+    "development" if any name is in that split; otherwise "training".
     """
     splits = [*map(example_split, item.names), "training"]
     return next(split for split in ("test", "development", "training") if split in splits)
@@ -124,6 +124,9 @@ def build() -> dict[str, list[dict[str, Any]]]:
 
 
 def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
+    """Yield the snippets of a docstring: each piece of example code, described by the docstring's
+    first sentence and the sentence that introduces the code.
+    """
     parts = sections(item.text)
     source = metadata.distribution(distribution)
     first = opening_sentence(parts[""])
@@ -209,9 +212,9 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
     vector per subword. The subwords are learned from the same texts in lower case.
 
     The loss is sentence-transformers' ranking loss, for which the other texts of a batch are the
-    negatives. On the 264 validation queries of the first mini world, this loss gave an MRR of .396
-    after three epochs. The loss of the paper's source (binary cross-entropy on the cosine, with
-    five negatives) gave .368 from six times as many rows.
+    negatives. On the 264 validation queries of an earlier mini corpus, this loss gave an MRR of
+    .396 after three epochs. The loss of the paper's source (binary cross-entropy on the cosine,
+    with five negatives) gave .368 from six times as many rows.
     """
     import torch
 

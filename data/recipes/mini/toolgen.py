@@ -139,14 +139,15 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         docstring = ast.get_docstring(node)
         first = node.body[0]
         alone = first is node.body[-1] and docstring is not None
+        # nothing but a docstring, or a function on one line, which cannot be split
         if alone or first.lineno == node.lineno:
             continue
         begin = first_line(first) if docstring is None else end_of(first, lines)[0] + 1
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         # a signature with a comment after its colon is left out
         if signature.rstrip().endswith(":"):
-            # A comment on the last line is cut off, as in ``functions.extract``, so that the same
-            # function has the same hash.
+            # A comment on the last line is cut off. ``functions.extract`` does so, too, and the
+            # same function must have the same hash in both.
             end, column = end_of(node, lines)
             code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
             whole = textwrap.dedent(signature + code)
@@ -214,8 +215,8 @@ def usable_functions(filters: Filters) -> list[Function]:
 
 
 def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
-    """Yield at most ``most`` functions of each package, in the order of a hash. Any number of first
-    functions is therefore a random sample.
+    """Yield at most ``most`` functions of each package, in the order of a hash. For any n, the
+    first n functions are therefore a random sample.
     """
     numbers: dict[str, Iterator[int]] = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
@@ -270,9 +271,9 @@ def marked_pairs() -> list[Pair]:
 def main() -> None:
     """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
 
-    First, some functions of the repositories that are trained on are drawn and held out. The models
-    are then pre-trained on the functions of the pinned sources, some of which Jedi marks, and
-    fine-tuned.
+    First, some functions of the repositories for training are drawn and held out. Then Jedi marks
+    the functions for fine-tuning. The models are pre-trained on the functions of the pinned sources
+    and fine-tuned.
 
     A step whose output exists is skipped: delete the output to repeat the step. If a run is killed,
     repeat the command to resume it.

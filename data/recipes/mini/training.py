@@ -7,8 +7,8 @@ accelerate on GPUs, and a killed run resumes from its last checkpoint. A trainin
 Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). The loop here
 differs in four ways. Batches have about the same number of tokens, instead of rows. Documents are
 packed. Muon trains the matrices and AdamW the other weights, under one schedule. Gradients are
-clipped after autocast. The Trainer does none of this, so it could not train the committed models
-again.
+clipped after autocast. The Trainer does none of this, so it could not reproduce the committed
+models.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ from recipes import tables
 
 ARCHITECTURES = tables("mini/architectures.yaml")
 VOCABULARY = 4096
-EOS, PAD, IGNORED = 0, 1, -100
+EOS, PAD, IGNORED = 0, 1, -100  # ids of tokens, and the label of a token that is not learned
 SHORT, LONG = 512, 2048  # the most tokens in a short and in a long packed row
 # at least this share of an epoch's tokens is in long rows, so that late positions are trained, too
 LONG_SHARE = 0.08
@@ -181,8 +181,8 @@ def rate(step: int, steps: int, recipe: PretrainingRecipe) -> float:
 
 
 def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]]]:
-    """Return the batch of every step as [step][row][indices of the row's examples]. Each example
-    occurs once per epoch.
+    """Return the batches of all steps: for each step a list of rows, and for each row the indices
+    of its examples. Each example occurs once per epoch.
 
     A batch has rows of similar length, and at most ``batch_tokens`` tokens including padding.
     ``sizes`` are the numbers of tokens of the examples.
@@ -194,6 +194,7 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
         totals = np.array([sizes[row].sum() for row in rows])
         filled: list[list[list[int]]] = []
         longest = 0
+        # longest first; the random term puts other rows together in each epoch
         for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
             if not filled or (len(filled[-1]) + 1) * longest > recipe.batch_tokens:
                 filled.append([])
@@ -224,7 +225,7 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
     rows: list[list[int]] = []
     room: list[tuple[int, int]] = []  # (free tokens, row), sorted
     for number in sorted(numbers, key=lambda number: -sizes[number]):
-        at = bisect_left(room, (sizes[number], -1))
+        at = bisect_left(room, (sizes[number], -1))  # the fullest row that the document fits into
         if at == len(room):
             room.append((capacity, len(rows)))
             rows.append([])
@@ -276,6 +277,7 @@ def pretrain(
     own = accelerator.process_index
     model = build(recipe.model, len(tokenizer), recipe.seed)
     parts: list[Any] = [model, *optimizers(model, recipe)]
+    # for the hash of the examples, -1 ends the read and the written part
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(sequence) - 2 for sequence in tokens])
     plan = batches(sizes, recipe)
@@ -298,6 +300,7 @@ def pretrain(
     losses = []
     began = time.monotonic() - state["seconds"]
     for step in watched(range(state["step"], len(plan)), f"train {recipe.model}", "steps"):
+        # a process must take part in every step, even if there are fewer rows than processes
         rows = plan[step][own :: accelerator.num_processes] or plan[step][:1]
         shown = [[examples[n] for n in row] for row in rows]
         batch = tensors(shown, model.config.is_encoder_decoder)

@@ -1,3 +1,3 @@
-"""Executes notebooks. This package has the command line, notebooks and profiles, downloads, the
-runner, audits, and the pages that show results.
+"""Executes notebooks. The modules of this package implement the command line, read notebooks and
+profiles, fetch downloads, run notebooks, audit the record, and write the pages with the results.
 """

@@ -1,8 +1,9 @@
-"""Audits the record: checks whether the models, Jedi, pylint and the executed programs still give
-the answers in the record, and lists what these answers depend on.
+"""Audits the record of answers: checks whether the models, Jedi, pylint and the executed programs
+still give the answers in the record, and lists what these answers depend on.
 
-An audit executes notebooks. While they run, they also generate a seeded sample of the record's rows
-again (``AnswerStore.lookup``). The audit then compares the new rows with the recorded ones.
+An audit executes notebooks. Although the record has their answers, the notebooks also generate a
+seeded sample of the record's rows again (``AnswerStore.lookup``). The audit then compares the new
+rows with the recorded ones.
 """
 
 import json
@@ -40,14 +41,14 @@ STORES: tuple[type[AnswerStore], ...] = (
 
 
 def cold() -> Path:
-    """Return the folder with the stores of a cold run, which is a run without the record."""
+    """Return the folder with the stores of a cold run. A cold run does not use the record."""
     return paths.RUNS / "cold"
 
 
 def cold_environment(is_preview: bool) -> dict[str, str]:
-    """Return environment variables for a run without the record and with separate stores. The
-    stores are empty, unless an earlier run of this kind was interrupted. The stores of a complete
-    earlier run are removed, unless the run is only previewed (``is_preview``).
+    """Return the environment variables of a cold run, which uses separate stores. The stores of an
+    interrupted cold run are kept, so that it can be continued. The stores of a complete cold run
+    are removed, unless the new run is only previewed (``is_preview``).
     """
     if (cold() / "run.json").is_file() and not is_preview:  # the earlier run is complete
         shutil.rmtree(cold())
@@ -55,13 +56,13 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
-    """Return environment variables for a run with an audit; {} for a run without an audit."""
+    """Return the environment variables of a run with this audit; {} if there is no audit."""
     return {record.RECORD_VARIABLE: str(audit)} if audit else {}
 
 
 def complete(is_whole: bool) -> None:
-    """Write a file beside the stores of a cold run. It says that the run is complete, and whether
-    the run included all papers.
+    """Write ``run.json`` to the folder of a cold run's stores. The file means that the run is
+    complete, and says whether it included all papers (``is_whole``).
     """
     told = {**provenance.describe(), "whole": is_whole}
     paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
@@ -71,8 +72,9 @@ def complete(is_whole: bool) -> None:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """Return {store: conditions}. A row of a store depends on the question and on the store's
-    conditions. Rows that were made under other conditions are not used.
+    """Return {store: {condition: value}}. Conditions are versions, and hashes of models. A row in a
+    store depends on its question and on the store's conditions; rows that were made under other
+    conditions are not used.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
@@ -87,16 +89,17 @@ def conditions() -> dict[str, dict[str, Any]]:
 
 
 def about() -> dict[str, Any]:
-    """Return the record's provenance, which the recipe of the record wrote down; {} if there is no
-    record.
+    """Return the record's provenance, from the file that ``recipes.mini.record`` wrote; {} if there
+    is no record.
     """
     file = record.folder() / "about.json"
     return json.loads(record.content(file)) if file.is_file() else {}
 
 
 def changes(store: str) -> tuple[list[str], Collection[str]]:
-    """Return which conditions of a store have changed, and which kinds of rows may have changed
-    with them: for a model the model's own rows, for any other condition the whole store.
+    """Return which conditions of a store have changed since the record was made, and which kinds of
+    rows may be different now. If only models have changed, these are the models' own rows; after
+    any other change, all rows of the store.
     """
     told = about()
     now = conditions()[store]
@@ -109,11 +112,11 @@ def changes(store: str) -> tuple[list[str], Collection[str]]:
 
 
 def begin(share: str) -> record.Audit:
-    """Begin an audit of a share of the record's rows, and return the audit. If the same audit was
-    interrupted and nothing has changed since, it is continued.
+    """Begin an audit of a share of the record's rows, such as "2%", and return the audit. If the
+    same audit was interrupted and nothing has changed since, it is continued.
 
-    The commit is the seed, so over time different rows are audited. Raises UserError if there is no
-    record, or if ``share`` is not a percentage above 0 ("2%").
+    The commit is the seed of the sample, so over time different rows are audited. Raises UserError
+    if there is no record, or if ``share`` is not a percentage above 0.
     """
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", share.strip())
     if not percentage or not 0 < float(percentage[1]) <= 100:
@@ -128,6 +131,7 @@ def begin(share: str) -> record.Audit:
     audit = record.Audit(float(percentage[1]) / 100, seed)
     stated = canonical([audit, surroundings()])
     if not statement().is_file() or statement().read_text("utf-8").strip() != stated:
+        # a new audit must not find rows that an earlier one generated
         for kind in STORES:
             with kind() as store:
                 store.forget(record.sampled(kind.name, audit))
@@ -136,12 +140,12 @@ def begin(share: str) -> record.Audit:
 
 
 def folder() -> Path:
-    """Return the folder for files about audits. New answers are not there, but in the stores."""
+    """Return the folder of the file that describes an audit. New answers go to the stores."""
     return paths.RUNS / "audit"
 
 
 def statement() -> Path:
-    """Return the file that describes an unfinished audit."""
+    """Return the path of the file that describes an unfinished audit."""
     return folder() / "audit.json"
 
 
@@ -149,9 +153,9 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     """Compare an audit's new rows with the record, row by row. Print the differences and, in the
     last line, the result. Return the exit code of the audit.
 
-    ``code`` is the exit code of the notebooks, and ``every`` says that all of them ran. If nothing
-    could be compared although all ran, the audit has failed. If notebooks that are up to date did
-    not run, the audit passes even so.
+    ``code`` is the exit code of the notebooks. ``every`` says that no notebook was skipped as up to
+    date. If nothing could be compared, the audit fails if no notebook was skipped; otherwise it
+    passes, because the skipped notebooks may use the rows of the sample.
     """
     rows = made = 0
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
@@ -188,7 +192,9 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
 
 
 def _named(key: str, answer: Any) -> str:
-    """Return a text that tells a reader which row of the record is meant."""
+    """Return a row's name for messages: the model, the prompt and the sample if the row is an
+    answer of a model, and in any case the key.
+    """
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key

@@ -13,8 +13,8 @@ import lookuplab
 from lookuplab.run import commands
 from lookuplab.work import stoppable
 
-# finds a command in a module's text. The groups are the name that the decorator gives, the
-# function's name, and the first line of the function's docstring.
+# Matches a command in a module's text. The groups are the command's name if the decorator states
+# one, the function's name, and the first line of the function's docstring.
 COMMAND = re.compile(
     r'^@(?:command|click\.group)\((?:"(\w+)")?[^\n]*\ndef (\w+)\(.*?^    """(.+?)$', re.M | re.S
 )
@@ -45,7 +45,8 @@ def cli() -> None:
     """
 
 
-# The modules of commands are read as text and not imported, because imports take seconds.
+# {command: (module, function)}. The modules are read as text and not imported, because imports take
+# seconds.
 PLACES: dict[str, tuple[str, str]] = {}
 for file in Path(commands.__file__).parent.glob("*.py"):
     for given, function, line in COMMAND.findall(file.read_text("utf-8")):
@@ -55,7 +56,8 @@ for file in Path(commands.__file__).parent.glob("*.py"):
 
 def main() -> None:
     """Run the console script."""
-    # relative paths in environment variables start from this folder, even in notebooks
+    # Relative paths in environment variables are relative to the folder in PWD. Notebooks work in
+    # other folders, but inherit this variable.
     os.environ["PWD"] = os.getcwd()
     with stoppable():
         cli(prog_name="lookuplab")

@@ -1,10 +1,10 @@
 """Runs tasks on a Dask cluster. No other module uses Dask (``pip install -e '.[cluster]'``,
 docs/cluster.md).
 
-Without ``--scheduler`` no Dask code runs, and ``work.spread`` uses threads. Tasks are idempotent:
-if a worker dies, another worker repeats the task, and the caller keeps the results that it already
-has. A worker must have the same library, packages and checkout as the caller. Each task checks this
-before it begins, so workers that join late are checked, too.
+Without ``--scheduler`` no Dask code runs, and ``work.spread`` uses threads. If a worker dies,
+another worker repeats its task, which is safe because tasks are idempotent; the caller keeps the
+results that have already arrived. A worker must have the same library, packages and checkout as the
+caller. Each task checks this before it begins, so workers that join late are checked, too.
 """
 
 import logging
@@ -26,19 +26,19 @@ _HERE = "finished work is kept: repeat the command to continue"
 
 
 class Cluster:
-    """A connected ``distributed.Client``."""
+    """A Dask cluster, to which ``client`` (a ``distributed.Client``) is connected."""
 
     def __init__(self, client: Any, scheduler: str):
         self.client = client
         self.scheduler = scheduler
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield (index of the task, ``function(task)``) as the tasks finish. ``function`` and the
-        tasks are pickled.
+        """Run ``function`` on each task, and yield (index of the task, ``function(task)``) as the
+        tasks finish. Function and tasks are pickled.
 
-        Raises whatever the function raises, and UserError if the scheduler is gone, a worker has a
-        different installation, or every worker that tried a task died. The other tasks are then
-        cancelled.
+        Raises whatever the function raises. Raises UserError if the scheduler is gone, if a worker
+        has a different installation, or if every worker that tried a task died. After any error,
+        the tasks that have not finished are cancelled.
         """
         from distributed.scheduler import KilledWorker
 
@@ -49,8 +49,8 @@ class Cluster:
                 futures[executor.submit(_on_worker, function, account(), task)] = number
             for future in as_completed([*futures]):
                 number, result = futures.pop(future), future.result()
-                # release the future at once; otherwise the scheduler would compute the result again
-                # if the worker died
+                # released at once, because the scheduler would compute the result of a future that
+                # is still held again if the worker died
                 del future
                 yield number, result
         except KilledWorker as error:
@@ -79,13 +79,13 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     if scheduler is None:
         yield None
         return
-    # if the address were malformed, Dask would wait for twice its limit and end in a traceback
+    # for a malformed address, Dask would wait for twice its time limit and end in a traceback
     if scheduler != "local" and not re.fullmatch(r"((tcp|tls)://)?[^\s/]+:\d{1,5}", scheduler):
         raise UserError(f"--scheduler is {scheduler!r}; it must be local or like tcp://HOST:8786")
     with needs("cluster"):
         from distributed import Client, LocalCluster
     for name in logging.root.manager.loggerDict:
-        if name.startswith("distributed"):  # our errors of one line replace Dask's long messages
+        if name.startswith("distributed"):  # our one-line errors replace Dask's long messages
             logging.getLogger(name).setLevel(logging.CRITICAL)
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     cluster: AbstractContextManager[Any] = nullcontext(scheduler)
@@ -105,7 +105,9 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """Return what must be the same on all machines, because results depend on it."""
+    """Return {what: value} for everything on which results depend, so that it must be the same on
+    all machines.
+    """
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),
@@ -115,6 +117,9 @@ def account() -> dict[str, str]:
 
 
 def _on_worker(function: Callable[..., Any], expected: dict[str, str], *arguments: object) -> Any:
+    """Call ``function`` on a worker. Raises UserError if ``account`` differs from the caller's,
+    which is ``expected``.
+    """
     for what, here in account().items():
         if here != expected[what]:
             raise UserError(

@@ -1,11 +1,12 @@
 """Runs notebooks: papermill's own engine executes each in an ordinary Jupyter kernel.
 
-The runner starts ``python -m lookuplab.run.execute``, which imports the modules that most notebooks
-need. For each notebook, it forks a process for papermill, which forks the kernel. Each kernel is a
-new process that nothing has run in, but the imports, which would take several seconds, are done.
+The runner starts ``python -m lookuplab.run.execute``. This process imports the modules that most
+notebooks need, which takes several seconds. For each notebook it forks a process for papermill,
+which in turn forks the kernel. Every kernel is therefore a fresh process in which these modules are
+already imported.
 
-Between the runner and the process of a notebook there is a pair of sockets. When the runner's
-socket closes, even by kill -9, the kernel and all processes that it started are killed.
+A pair of sockets connects the runner with papermill's process. When the runner's socket closes,
+even because the runner was killed, the kernel and all processes that it started are killed.
 """
 
 import gc
@@ -28,14 +29,15 @@ from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.work import end_children
 
-# papermill and jsonschema would spend seconds on importing these, for grammars of addresses and for
-# storage in clouds, which they do not need here
+# papermill and jsonschema import these packages for grammars of addresses and for storage in
+# clouds, which takes seconds and is not needed here
 UNUSED = {*"rfc3987_syntax isoduration boto3 azure pyarrow".split()}
 
 
 class Failure(NamedTuple):
-    """Why a notebook failed. ``cell`` is the number n in the failed cell's ``In [n]`` in the
-    executed copy, or 0 if no cell failed. ``source`` is the cell's code.
+    """The error that ended a notebook. ``cell`` is the number of the failed cell, as in ``In [3]``
+    in the executed copy, or 0 if no cell failed. ``source`` is the cell's code. ``ename`` and
+    ``evalue`` are the name and the message of the exception.
     """
 
     cell: int
@@ -46,13 +48,13 @@ class Failure(NamedTuple):
 
 
 def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
-    """Execute a notebook. Return the failure, or None if there was none. The ``copy`` is saved
-    after each cell, so it exists even if a cell fails.
+    """Execute a notebook, and return its failure, or None if there was none. The executed ``copy``
+    is saved after each cell, so it exists even if a cell fails.
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError, strip_color
 
-    # papermill would read braces as placeholders
+    # braces are doubled, because papermill would take them for placeholders
     places = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
     try:
         papermill.execute_notebook(
@@ -72,21 +74,25 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 
 
 def become_kernel(own: Path) -> None:
-    """Run a kernel in this process. It starts when the command of its specification opens the pipe
-    ``alive``, and that command ends with this process. By then, the connection file is complete.
+    """Run a kernel in this process. ``own`` is the run's folder.
+
+    Papermill starts a kernel by the command in its specification, and watches that command. Here
+    the command only reads the pipe ``alive`` (``runner._run``). Opening the pipe waits for the
+    command, so the connection file is complete then. When this process ends, the pipe closes, the
+    command ends, and papermill sees that the kernel is gone.
     """
-    os.setsid()  # as jupyter starts kernels
+    os.setsid()  # a kernel that Jupyter starts has its own session, too
     with (own / "alive").open("w"):
         import pandas
         from ipykernel.kernelapp import IPKernelApp
 
-        # pandas must compute the same results whatever else is installed; this is set only here,
-        # because in JupyterLab the user's own options count
+        # Pandas must compute the same results whatever else is installed. This is set only here,
+        # because in JupyterLab the user's own options apply.
         pandas.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
         (connection,) = map(str, own.glob("*.json"))
         told = f"--IPKernelApp.parent_handle={os.getppid()} --HistoryManager.hist_file=:memory: "
-        # level ERROR suppresses the warning that messages to the kernel are not encrypted; only
-        # papermill sends any
+        # Level ERROR suppresses the warning that messages to the kernel are not encrypted, which
+        # does not matter, because only papermill sends any.
         told += "--IPKernelApp.log_level=ERROR"
         IPKernelApp.launch_instance(["-f", connection, *told.split()])
 
@@ -95,20 +101,21 @@ def end_with_the_runner(runner: socket, own: Path) -> None:
     """Wait for the runner to end. Then end all descendants of this process, remove the run's folder
     ``own``, and exit.
     """
-    runner.recv(1)
+    runner.recv(1)  # the runner sends nothing, so this returns when its socket closes
     end_children()
     shutil.rmtree(own, ignore_errors=True)
     os._exit(1)  # sys.exit would end only this thread; papermill runs in the main thread
 
 
 def run(runner: socket, own: Path) -> None:
-    """Execute the notebook that the runner describes in the file ``told``, and write its failure,
-    or null, to the file ``failure``. No such file means that the kernel died.
+    """Execute the notebook that the runner describes in the file ``told`` in the run's folder
+    ``own``. Write its failure, or null, to the file ``failure``. If there is no such file, the
+    kernel died.
     """
     notebook, copy, parameters, processors, environment = json.loads((own / "told").read_text())
     os.environ.clear()
     os.environ.update(environment)
-    tempfile.tempdir = None  # so that it is found again, in this environment
+    tempfile.tempdir = None  # so that Python looks up TMPDIR in the new environment
     if processors:
         os.sched_setaffinity(0, processors)
     if not (kernel := os.fork()):
@@ -126,19 +133,21 @@ def run(runner: socket, own: Path) -> None:
             raise
         failure = Failure(0, "", name, str(error), "")
     finally:
-        os.kill(kernel, signal.SIGKILL)  # it may still wait to be started
+        os.kill(kernel, signal.SIGKILL)  # the kernel may still wait for its command
         os.waitpid(kernel, 0)
     (own / "failure").write_text(json.dumps(failure), "utf-8")
 
 
 def main() -> None:
     """Import the modules that the arguments name. Then run each notebook that the runner requests,
-    in a separate process. A request is the path of the run's folder, a socket and the log.
+    in a separate process. A request consists of the path of the run's folder and two file
+    descriptors: a socket and the log.
     """
     for module in sys.argv[1:]:
         import_module(module)
     if sys.argv[1:]:
-        with suppress(UserError):  # if the record is damaged, the notebooks will say so
+        # read now, so that the notebooks find the record in memory; if it is damaged, they say so
+        with suppress(UserError):
             record.rows("completions", [""])
             record.Audit.sample("completions")
     missing = UNUSED - sys.modules.keys()
@@ -146,7 +155,7 @@ def main() -> None:
     import_module("papermill")
     for name in missing:
         del sys.modules[name]
-    gc.freeze()  # otherwise every kernel would search all of this for garbage
+    gc.freeze()  # otherwise every kernel would search all imported modules for garbage
     requests = socket(fileno=os.dup(0))
     while (request := recv_fds(requests, 4096, 2))[0]:
         own, (runner, log), *_ = request

@@ -1,4 +1,4 @@
-"""Finds notebooks, and reads their names, parameters and artifacts.
+"""Finds notebooks, and reads their parameters and the names of their artifacts.
 
 No notebook is run here. ``run.jobs`` makes a job from a notebook and a profile.
 """
@@ -21,19 +21,21 @@ PROFILES = Path(__file__).with_name("profiles")
 
 @dataclass(frozen=True)
 class Notebook:
-    """One notebook. Its ``paper`` is the name of the folder that it is in. ``parameters`` are the
-    values in the notebook's parameters cell.
+    """One notebook. Its ``paper`` is the name of the folder that it is in, even if this folder
+    belongs to no paper.
 
-    ``artifacts`` are the tables and figures that the notebook saves, as ``paper/name``. ``order``
-    says when `lookuplab reproduce` runs it (``notebooks/order.yaml``). ``first`` notebooks fill the
-    stores for the other notebooks of their paper. ``alone`` notebooks measure time, so nothing else
-    runs at the same time. ``manual`` notebooks are lessons and templates. All others are ``any``.
-    ``alone`` and ``manual`` notebooks run only if they or their paper are named.
-
-    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name
-    = Artifact(...)`` and the cells tagged ``draw``. ``is_copy`` is True if one of this notebook's
-    artifacts, or its id, belongs to another notebook. Examples are a duplicate made in Jupyter
-    (``fig7a-Copy1``) and papermill's output (``out``).
+    - ``parameters`` are the values in the notebook's parameters cell.
+    - ``artifacts`` are the tables and figures that the notebook saves, as ``paper/name``.
+    - ``order`` says when `lookuplab reproduce` runs the notebook (``notebooks/order.yaml``).
+      Notebooks with the order ``first`` fill the stores for the other notebooks of their paper.
+      Those with ``alone`` measure time, so nothing else runs at the same time. Those with
+      ``manual`` are lessons and templates. All others have ``any``. Notebooks with ``alone`` or
+      ``manual`` run only if the user names them or their paper.
+    - ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements
+      ``name = Artifact(...)`` and the cells tagged ``draw``.
+    - ``is_copy`` says that another notebook is the original of an artifact, or of the id, of this
+      one. Examples are a duplicate made in Jupyter (``fig7a-Copy1``) and papermill's output
+      (``out``).
     """
 
     path: Path
@@ -58,13 +60,15 @@ class Notebook:
 
     @property
     def home(self) -> str:
-        """Return the profile that the notebook's own parameters name, or mini if they name none."""
+        """Return the profile that the parameters cell names, or "mini" if it names none."""
         named = self.parameters.get("profile")
         return named if named in profile_names() else "mini"
 
     @property
     def made(self) -> list[str]:
-        """Return the ids of the notebook's artifacts (``paper/name``), and the names alone."""
+        """Return the ids of the notebook's artifacts (``paper/name``), and also their names
+        without the paper.
+        """
         return [*self.artifacts, *(id.partition("/")[2] for id in self.artifacts)]
 
     @property
@@ -78,7 +82,7 @@ def all_notebooks() -> list[Notebook]:
 
 
 def with_copies(further: Path | None = None) -> list[Notebook]:
-    """Return every notebook, sorted by id, and then ``further``, a notebook that may be in another
+    """Return every notebook, sorted by id, and then the notebook ``further``, which may be in any
     folder. If several notebooks have the same artifact or id, all but the original are marked as
     copies. Raises UserError if the checkout has no notebooks.
     """
@@ -101,11 +105,11 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
 
 
 def find(name: str) -> Notebook:
-    """Return the notebook that ``name`` names: by its path, by its own name, or by the name of one
-    of its artifacts. Both kinds of names may begin with the paper's folder (``paper/name``).
+    """Return the notebook with this ``name``, which may be the path of a notebook, the notebook's
+    name, or the name of one of its artifacts. Names may begin with the paper's folder
+    (``paper/name``).
 
-    Raises UserError if there is no such notebook, or more than one. The message gives similar
-    names.
+    Raises UserError if there is no such notebook, or more than one. The message suggests names.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         path = Path(name).resolve()
@@ -123,8 +127,8 @@ def find(name: str) -> Notebook:
 
 
 def selected(names: Iterable[str]) -> list[Notebook]:
-    """Return the notebooks that ``names`` name, or all notebooks if there are no names. A name may
-    be a paper's, which stands for all notebooks of the paper, or any name that ``find`` accepts.
+    """Return the notebooks that ``names`` select, or all notebooks if there are no names. A name is
+    either a paper's, which selects all notebooks of the paper, or any name that ``find`` accepts.
     Raises UserError for an unknown name.
     """
     notebooks = all_notebooks()
@@ -135,8 +139,8 @@ def selected(names: Iterable[str]) -> list[Notebook]:
 
 
 def read(path: Path) -> Notebook:
-    """Read a notebook's file. Raises UserError if the file is not a notebook, if the parameters
-    cell has more than plain values, or if the names of artifacts cannot be read from the code.
+    """Return the notebook in a file. Raises UserError if the file is not a notebook, if the
+    parameters cell has more than plain values, or if the code hides the names of artifacts.
     """
     try:
         every = paths.parsed(json.loads, path.read_bytes())["cells"]
@@ -149,8 +153,8 @@ def read(path: Path) -> Notebook:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in the current format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
-    # papermill's inspect_notebook is not used, because it drops lines with a second "=", even if
-    # the "=" is in a comment
+    # papermill's inspect_notebook cannot be used, because it drops lines with a second "=", even if
+    # the second one is in a comment
     if (values := assigned(declared)) is None:
         raise UserError(f"{path}: the parameters cell holds more than plain values")
     code = "\n".join(source for source, _ in cells)
@@ -172,9 +176,10 @@ def read(path: Path) -> Notebook:
 
 @cache
 def _groups(orders: str) -> dict[str, list[str]]:
+    """Return {order: ids of notebooks} from the text of ``order.yaml``."""
     return dict(yaml.safe_load(orders))
 
 
 def profile_names() -> list[str]:
-    """Return the profiles that come with the kit."""
+    """Return the names of the profiles that come with the kit."""
     return sorted(file.stem for file in PROFILES.glob("*.yaml"))

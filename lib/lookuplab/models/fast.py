@@ -1,4 +1,5 @@
-"""Implements the fast path of local models on a CPU, which computes the same logits with less work.
+"""Implements the fast path for local models on a CPU. It computes the same logits as the general
+path (``models.batch``) with less work.
 
     four prompts     the tokens that the model reads, packed into one row
     client("s3")     client("s3")
@@ -6,15 +7,15 @@
     client("sqs")                               "sqs")
     import os                                          import os
 
-The general path (``models.batch``) makes each prompt a row of a matrix, pads the rows to one
-length, and copies its key/value cache for each new token. The fast path pads nothing. It reads the
-prompts in sorted order, and copies the keys and values of a shared beginning from the previous
-prompt. Each slot of the cache has spare columns for new tokens. When a row ends, the last row moves
-into its slot.
+The general path makes each prompt a row of a matrix, pads the rows to one length, and copies the
+whole key/value cache for each new token. The fast path pads no prompts. It reads them in sorted
+order. If a prompt begins like the one before it, the keys and values of the shared beginning are
+copied, not computed. Each slot of the cache has spare columns for new tokens. When a row ends, the
+last row moves into its slot.
 
 The matrix products are computed by oneDNN, on weights in oneDNN's own memory layout. On an AMD core
 with AVX-512, oneDNN reaches 220 GFLOP/s from 64 rows on; MKL, which PyTorch would use, reaches 100.
-The products include the activations and the additions that follow them.
+oneDNN also computes the activation or the addition that follows a product.
 
 The fast path supports only Llama's and GPT-2's architectures, in float32. Every other model takes
 the general path. When a model is loaded, ``decoding.check_steps`` compares the logits of the fast
@@ -45,19 +46,20 @@ ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and vari
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
 }
-BYTES = 2**30  # a model's weights may have this many bytes, because memory holds two copies of them
+BYTES = 2**30  # the largest size of a model's weights, because memory holds two copies of them
 WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of each weight
 ROOM = 16  # number of columns by which the key/value cache grows
-CHUNK = 256  # a forward pass reads about this many tokens; their results fit into a core's cache
-FEW = 4  # up to this number of rows, no rows are added to a product (see ``Packed._forward``)
+# a forward pass reads about this many tokens; its intermediate results then fit into a core's cache
+CHUNK = 256
+FEW = 4  # a product of at most this many rows is not padded with rows (see ``Packed._forward``)
 # oneDNN keeps 64 compiled products instead of 1,024, because each takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
 class Layer(NamedTuple):
-    """The parts of one decoder layer, under the same names for all architectures. ``out`` and
-    ``down`` add their second argument to the product; ``up`` multiplies the product by its second
-    argument.
+    """The functions that compute one decoder layer, under the same names for all architectures.
+    They take rows (tokens, width). ``out`` and ``down`` also take a second tensor, which is added
+    to the result; ``up`` also takes one, by which the result is multiplied. GPT-2 has no ``up``.
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
@@ -71,8 +73,9 @@ class Layer(NamedTuple):
 
 
 class Fast:
-    """Makes the batches of a module. As long as the module's weights are unchanged, the batches are
-    ``Packed``; after a change, they are ordinary ones (``Batch``).
+    """Makes the batches of a Transformers model, ``module``. As long as the weights are unchanged,
+    the batches are ``Packed``. Once a weight has changed, they are ordinary ones (``Batch``),
+    because the fast path has copies of the weights.
 
     Raises NotImplementedError for a module that the fast path does not support.
     """
@@ -84,8 +87,8 @@ class Fast:
         if (
             not self.state
             or config.model_type not in KINDS
-            # these rotations depend on the longest row if it is longer than any row with which
-            # ``decoding.check_steps`` checks a loaded model
+            # with these rotations, the results for one row depend on the longest row in the batch;
+            # ``decoding.check_steps`` would not notice, because its rows are short
             or rotation.get("rope_type") in ("dynamic", "longrope")
             or sum(weight.nbytes for weight in module.parameters()) > BYTES
             or platform.machine() not in ("x86_64", "AMD64")
@@ -120,7 +123,9 @@ class Fast:
 
 
 class Packed:
-    """A batch (see ``batch.Batch``) whose forward passes read one row of tokens without padding."""
+    """A batch like ``batch.Batch``, whose forward passes read the tokens of all prompts as one row,
+    without padding.
+    """
 
     spare = 0  # a finished row is dropped at once, because that copies only the last row
     apart = 0.001  # the largest relative difference between logits that rounding can explain
@@ -137,6 +142,8 @@ class Packed:
         found: list[torch.Tensor] = []
         tokens: list[int] = []
         positions: list[int] = []
+        # prompts in the next forward pass: (slot, slot of the previous prompt, number of tokens
+        # that both share, attention mask; None if no token is shared)
         self.reading: list[tuple[int, int, int, torch.Tensor | None]] = []
         order = sorted(first)
         before = order[0]
@@ -178,8 +185,8 @@ class Packed:
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._go_on, None)
 
     def _find(self, at: torch.Tensor) -> None:
-        """Compute the indices of the cache cells that a step reads and writes. ``at`` (slots,) is
-        the column in which each slot stores its new token. The indices are the same for all layers.
+        """Compute the indices of the cache cells that a step reads and writes. They are the same
+        for all layers. ``at`` (slots,) is the column in which each slot stores its new token.
         """
         # query heads that share a key/value head are neighbours
         heads, each = self.parts.shared_heads, self.parts.heads // self.parts.shared_heads
@@ -224,8 +231,8 @@ class Packed:
         after every token if ``kept`` is None.
 
         oneDNN compiles a matrix product for each new number of rows, which takes as long as
-        computing the product for 256 rows. Rows are therefore added up to the next of a few
-        numbers; from 64 rows on, this adds at most an eighth.
+        computing the product for 256 rows. The number of rows is therefore rounded up to one of a
+        few numbers by adding rows that are ignored. From 32 rows on, this adds less than a quarter.
         """
         self.work.passes += 1
         parts = self.parts
@@ -239,6 +246,7 @@ class Packed:
         if parts.rotary:
             cos, sin = (each[0, :, None] for each in parts.rotary(state, at[None]))
             half = cos.shape[-1] // 2
+            # one product computes the rotation, because ``sin`` has the sign of each half
             sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
         for number, layer in enumerate(parts.layers):
             asked = layer.project(layer.norm(state)).unflatten(1, (turned + parts.shared_heads, -1))
@@ -249,7 +257,7 @@ class Packed:
             seen = torch.zeros_like(both[:, : parts.heads])
             attend(number, query * layer.scale, key, value[:count], seen)
             seen = seen.flatten(1)
-            # after the last layer's attention, the other tokens no longer have an effect
+            # after the last layer's attention, only the ``kept`` tokens matter for the result
             if kept is not None and number == len(parts.layers) - 1:
                 state, seen = state[kept], seen[kept]
             state = layer.out(seen, state)
@@ -267,8 +275,9 @@ class Packed:
         value: torch.Tensor,
         seen: torch.Tensor,
     ) -> None:
-        """Compute the attention while prompts are read: store the keys and values of their tokens
-        in the layer's cache, and write the output (tokens, heads, head size) into ``seen``.
+        """Compute one layer's attention in a forward pass that reads prompts. Store the keys and
+        values of their tokens in the layer's cache, and write the attention's output into ``seen``
+        (tokens, heads, head size).
         """
         if layer not in self.cache:
             slots, heads, size = len(self.sizes), *key.shape[1:]
@@ -302,8 +311,9 @@ class Packed:
         value: torch.Tensor,
         seen: torch.Tensor,
     ) -> None:
-        """Compute the attention for one new token in each slot: store the token's key and value in
-        the layer's cache, and write the output (slots, heads, head size) into ``seen``.
+        """Compute one layer's attention for one new token in each slot. Store the token's key and
+        value in the layer's cache, and write the attention's output into ``seen`` (slots, heads,
+        head size).
         """
         keys, values = self.cache[layer]
         keys.view(-1).scatter_(0, self.key_cells, key.flatten())
@@ -321,8 +331,8 @@ class Packed:
         ).view_as(seen[: len(query)])
 
 
-# If each row has one query, ``embedding_bag`` reads the cache three times as fast as PyTorch's
-# matrix products.
+# Computes weighted sums of rows. For one query per slot, ``embedding_bag`` reads the cache three
+# times as fast as PyTorch's matrix products.
 _sums = partial(functional.embedding_bag, mode="sum")
 
 
@@ -369,9 +379,10 @@ def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Callable[..., Any]:
-    """Return a function that multiplies rows (tokens, inputs) by the concatenated weights of the
-    linear layers ``parts``. With ``other`` ("add" or "mul"), the function also takes a second
-    tensor, which it adds to the product, or by which it multiplies the product.
+    """Return a function that applies the linear layers ``parts`` to rows (tokens, inputs), and
+    concatenates their outputs. With ``other`` ("add" or "mul"), the function also takes a second
+    tensor, which it adds to the outputs, or by which it multiplies them. ``activation`` is the
+    Transformers name of a function that is applied to the outputs.
     """
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):
         raise NotImplementedError("the fast path does not support this layer")
@@ -388,9 +399,10 @@ def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Cal
 
 
 def _state(module: PreTrainedModel) -> list[tuple[int, int]]:
-    """Return (address, version) of each weight of a module. If a weight changes, so does its
-    address or its version. Return [] if a weight is not float32 in main memory. Also return [] if a
-    submodule has hooks, or a ``forward`` of its own, because the fast path would ignore them.
+    """Return (address, version) for each weight of a module. If a weight changes, its address or
+    its version changes, too. Return [] if a weight is not float32 in main memory. Also return [] if
+    a submodule has hooks, or if a ``forward`` was set on the submodule itself, because the fast
+    path would ignore them.
     """
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):

@@ -1,6 +1,6 @@
-"""Finds fenced code blocks in a model's answer, as in CommonMark (0.31, Section 4.5). A line of
-three or more backticks or tildes, perhaps followed by words, opens a block. A line with at least as
-many of the same character closes the block.
+"""Finds fenced code blocks in a model's answer, as CommonMark defines them (0.31, Section 4.5). A
+line of three or more backticks or tildes, perhaps followed by words, opens a block. A line with at
+least as many of the same character closes the block.
 
 Models also write two forms that CommonMark does not allow: words before the opening fence in the
 same line, and code before the closing fence in the same line. Both are accepted.
@@ -15,14 +15,16 @@ _BLOCK = re.compile(
     r"(?P<code>.*?)(?:(?m:^)[ \t>]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
     re.DOTALL,
 )
-_QUOTED = re.compile(r"(?: {0,3}> ?)*")  # Section 5.1
+_QUOTED = re.compile(r"(?: {0,3}> ?)*")  # blockquote markers (Section 5.1)
+# the indentation, and perhaps the marker of a list item, before an opening fence
 _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
+# labels after an opening fence
 PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
 NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
 
 
 class Block(NamedTuple):
-    """Positions in the answer: where a block begins, and where the code in it starts and ends."""
+    """The positions in an answer where a block begins, and where the code in it starts and ends."""
 
     begin: int
     start: int
@@ -30,15 +32,15 @@ class Block(NamedTuple):
 
 
 def code_of(answer: str, block: Block) -> str:
-    """Return a block's code. If the block is indented, or part of a list or a blockquote, the
-    indentation and the blockquote markers (``>``) are removed.
+    """Return the code in a block. If the block is indented, or is part of a list or a blockquote,
+    the indentation and the blockquote markers (``>``) are removed from each line.
     """
     line = answer[answer.rfind("\n", 0, block.begin) + 1 : block.start]
     code = answer[block.start : block.end]
     if quoted := _quoted(line):
         line = line[len(quoted) :]
         first, *rows = code.split("\n")
-        # the blockquote, and with it the block, ends at the first line without a ">"
+        # the blockquote ends at the first line without a ">", and so does the block
         rows = [*takewhile(lambda row: row.lstrip().startswith(">") or not row, rows)]
         marks = rf"(?: {{0,3}}> ?){{0,{quoted.count('>')}}}"
         code = "\n".join([first, *(re.sub(rf"\A{marks}", "", row) for row in rows)])
@@ -55,8 +57,9 @@ def _quoted(line: str) -> str:
 
 def blocks(answer: str) -> list[Block]:
     """Return the blocks that may be the requested code, in the order of the answer. If any blocks
-    are labelled as Python, only these are returned. Otherwise blocks labelled as shell sessions,
-    output or plain text are left out, unless there are no others. Empty blocks are always left out.
+    are labelled as Python, only these are returned. Otherwise, blocks that are labelled as shell
+    sessions, output or plain text are left out, unless there are no others. Empty blocks are always
+    left out.
 
     A block without a closing fence extends to the end of the answer.
     """

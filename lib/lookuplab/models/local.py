@@ -1,8 +1,7 @@
-"""Runs a model on this machine: any causal or encoder-decoder checkpoint of Hugging Face
-Transformers.
+"""Runs any causal or encoder-decoder checkpoint of Hugging Face Transformers on this machine.
 
-The weights and torch are loaded only when the first answer needs them. ``models.decoding`` writes
-the answers.
+The weights are loaded only when the first answer must be generated. The decoding loop is in
+``models.decoding``.
 """
 
 import gc
@@ -55,25 +54,26 @@ if TYPE_CHECKING:
 
     from lookuplab.models.decoding import DecodingRow
 
-# weights of a checkpoint that are not needed for text: buffers of older Transformers, heads of
-# other tasks, layers that draft tokens, scales of a quantised cache, and layers for images or sound
+# weights in a checkpoint that are not needed to write text: buffers of older Transformers, heads
+# for other tasks, layers that draft tokens, scales of a quantised cache, and layers for images or
+# sound
 UNUSED = re.compile(
     r"rotary_emb|inv_freq|position_ids|\.(attn|attention)\.(masked_)?bias$|\.[kv]_scale$"
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
-LONG = 2048  # memory must suffice for a prompt and its answer with this many tokens together
-# A model is put on one graphics card if the card's free memory is this many times the size of the
-# weights, because answering takes memory, too.
+LONG = 2048  # memory must suffice for a prompt and an answer of this many tokens in all
+# A model is put on one graphics card only if the card's free memory is at least this many times the
+# size of the weights, because answering takes memory, too.
 ROOM = 1.25
 BATCH_ROWS = 128  # the default of ``batch_size``
-# the date that chat templates get if they ask for today's; Llama's own templates default to it
+# the date that a chat template gets if it asks for today's date; the default in Llama's templates
 TODAY = date(2024, 7, 26)
 
 
 def cache_numbers(config: Any, tokens: int) -> int:
-    """Return how many numbers the key/value cache holds for one row of ``tokens`` tokens. This is
-    the sum over the layers, which may differ in their heads and sliding windows.
+    """Return how many numbers the key/value cache holds for one row of ``tokens`` tokens. The
+    layers are summed up one by one, because they may differ in heads and sliding windows.
     """
     text = config.get_text_config()
     layers = range(getattr(text, "num_hidden_layers", 0))
@@ -91,7 +91,7 @@ def cache_numbers(config: Any, tokens: int) -> int:
 
 
 def free_cards() -> list[int]:
-    """Return the free bytes of each graphics card."""
+    """Return the free memory of each graphics card in bytes."""
     import torch
 
     cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
@@ -101,8 +101,8 @@ def free_cards() -> list[int]:
 @dataclass(eq=False)
 class LocalModel:
     """A checkpoint, or an adapter on its base model, that answers prompts (see ``models.Model``).
-    ``place`` is the name of one of the kit's own models, a folder, or a name on the hub. The parts
-    of the model are read when they are first needed.
+    ``place`` is the name of one of the kit's own models, a folder, or a name on the hub. The
+    configuration, the tokenizer and the weights are each read when they are first needed.
 
     ``chat`` sends every prompt through the chat template. ``dtype`` defaults to bfloat16 on GPUs
     and float32 on a CPU, whatever the dtype of the files; for the kit's own models it is float32.
@@ -118,10 +118,10 @@ class LocalModel:
     larger model the default is "auto": accelerate spreads the layers over all GPUs. The GPUs then
     compute one after the other, so they add memory, not speed.
 
-    ``causal`` says whether answers continue the prompt; otherwise they begin a new text. ``work``
-    counts passes and tokens. Raises UserError for a model that is incomplete, unreadable or too
-    large for the memory. Also raises UserError if the decoding loop gives other logits than plain
-    forward passes, as with some architectures (``decoding.check_steps``).
+    ``causal`` is true for a decoder, whose answers continue the prompt, and false for an
+    encoder-decoder, whose answers begin a new text. ``work`` counts passes and tokens. Raises
+    UserError for a model that is incomplete, unreadable or too large for the memory. Also raises
+    UserError for an architecture that the decoding loop cannot run (``decoding.check_steps``).
     """
 
     place: str
@@ -142,8 +142,8 @@ class LocalModel:
             if self.place not in own:
                 names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"
                 raise UserError(f"no mini model {self.place!r}; there are: {names}")
-            # the same dtype on every machine; it is part of the keys of stored answers, and every
-            # machine should find the answers in the record
+            # the same on every machine, because it is part of the keys of stored answers, and every
+            # machine should find the recorded answers
             self.dtype = self.dtype or "float32"
         if folder.is_dir() and not is_model(folder):
             raise UserError(f"{folder} is not a checkpoint: it has no config.json")
@@ -175,8 +175,8 @@ class LocalModel:
         """Return whether the model is causal, and the length of its context in tokens (None if it
         is unlimited).
 
-        For Llama's architecture, only config.json is read, because Transformers and torch take
-        seconds to import. If all answers are stored, nothing else needs them.
+        For Llama's architecture, config.json is read without Transformers, whose import takes
+        seconds. If all answers are stored, Transformers is not needed for anything else.
         """
         with suppress(OSError, ValueError):
             text = Path(self.source[0], "config.json").read_text("utf-8")
@@ -195,18 +195,19 @@ class LocalModel:
 
         def read(name: str, **options: Any) -> Any:
             config = AutoConfig.from_pretrained(name, **options)
-            config.get_text_config()  # fails if several parts of the model read text
+            config.get_text_config()  # raises an error if several parts of the model read text
             return config
 
         return self._read(read)
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Return everything that changes the answers: the hash of the files (or name and commit),
-        dtype, adapter, context, use of the chat template, and options. No weights are loaded.
+        """Return everything about the model that changes its answers: the hash of the files (or
+        name and commit), dtype, adapter, context, use of the chat template, and options. No weights
+        are loaded.
         """
-        # "by prompt" means without the chat template; the words cannot change, because they are
-        # part of the keys of stored answers
+        # "by prompt" means without the chat template; the words cannot be corrected, because they
+        # are part of the keys of stored answers
         chat = "always" if self.chat else "by prompt"
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         if self.extra:
@@ -222,8 +223,8 @@ class LocalModel:
         else:
             from huggingface_hub import try_to_load_from_cache
 
-            # for a branch or tag, the commit is the name of a folder in the hub's cache; the
-            # configuration does not always state it
+            # the commit of a branch or tag is the name of a folder in the hub's cache; it is read
+            # there, because the configuration does not always state it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             identity["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -234,8 +235,9 @@ class LocalModel:
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """Return the Transformers tokenizer. It is read from the adapter's folder if that has a
-        tokenizer, otherwise from the checkpoint. Raises UserError if the tokenizer is unusable.
+        """Return the Transformers tokenizer. It is read from the adapter's folder, if this folder
+        has a tokenizer, and otherwise from the checkpoint. Raises UserError if the tokenizer cannot
+        be used.
         """
         from transformers import AutoTokenizer
 
@@ -253,8 +255,8 @@ class LocalModel:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
             )
-        # tokens that may occur in a prompt: ordinary tokens, and special tokens that the tokenizer
-        # itself or the chat template adds
+        # checks the tokens that may occur in a prompt: ordinary tokens, and special tokens that the
+        # tokenizer itself or the chat template adds
         special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
         template = str(tokenizer.chat_template) if self.chat else ""
         used = tokenizer(f"client{template}", verbose=False)["input_ids"]
@@ -262,8 +264,8 @@ class LocalModel:
         return tokenizer
 
     def _check_embedded(self, tokenizer: Any, ids: Collection[int]) -> None:
-        """Raise UserError if a token has no row in the embedding. An adapter's tokens are not
-        checked, because the base model's embedding is enlarged when the adapter is loaded.
+        """Raise UserError if one of the token ids has no row in the embedding. With an adapter,
+        nothing is checked, because the embedding is enlarged when the adapter is loaded.
         """
         rows = getattr(self.config.get_text_config(), "vocab_size", math.inf)
         if (last := max(ids)) >= rows and not self.adapter:
@@ -275,9 +277,9 @@ class LocalModel:
 
     @cached_property
     def module(self) -> "PreTrainedModel":
-        """Return the Transformers model, ready to decode. Models no longer in use are freed first.
-        Raises UserError if the model is too large for the memory, or if its weights do not match
-        its architecture.
+        """Return the Transformers model with its weights, ready to decode. The memory of models
+        that are no longer in use is freed first. Raises UserError if the model is too large for the
+        memory, or if the weights do not match the architecture.
         """
         import torch
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
@@ -289,11 +291,11 @@ class LocalModel:
         # On a GPU, cuDNN's attention compiles a program for each shape of a batch, and in 16 bits
         # its results differ from run to run. The other kernels do neither (docs/engines.md).
         torch.backends.cuda.enable_cudnn_sdp(False)
-        # The variable is not set in JupyterLab, for example. Torch would then start too many
-        # threads, because it does not know the job's quota of processors.
+        # If the variable is not set (in JupyterLab, for example), torch would start too many
+        # threads, because it does not know how many processors this job may use.
         if "OMP_NUM_THREADS" not in os.environ:
-            # several threads of a mini model would wait for each other, even for minutes if other
-            # programs run at the same time
+            # several threads would mostly wait for each other in a model as small as a mini model,
+            # even for minutes if other programs run at the same time
             most = 1 if is_mini(self.place) else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
@@ -348,8 +350,9 @@ class LocalModel:
             adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # the head computes in float32, because logits between 16 and 32 are .125 apart in
-            # bfloat16; it gets a copy of the weight, because the embedding may share the weight
+            # The head computes in float32, because in bfloat16 logits between 16 and 32 would be
+            # rounded to multiples of 0.125. The head gets its own copy of the weight, because the
+            # embedding may use the same weight.
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         decoder: PreTrainedModel = module.eval()
@@ -357,16 +360,16 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return the ``device_map`` for Transformers. If the option is set, return its value. If
-        there are no graphics cards, return None. For quantised weights, return "sequential". For
-        other weights, return the card with the most free memory if they fit there, and otherwise
-        "auto".
+        """Return the ``device_map`` for Transformers. This is the option's value, if it is set, or
+        None without graphics cards. Quantised weights get "sequential". Other weights are all put
+        on the card with the most free memory, if they fit there, and otherwise get "auto".
         """
         free = free_cards()
         if self.device_map or not free:
             return self.device_map
         if self._in_fewer_bits:
-            # fills one card after the other, and knows the sizes of quantised weights
+            # Transformers then fills one card after the other; it knows the size of quantised
+            # weights, which ``_weight_bytes`` does not
             return "sequential"
         weights = self._weight_bytes(kind)
         fits = weights is not None and ROOM * weights <= max(free)
@@ -378,12 +381,12 @@ class LocalModel:
 
     def _weight_bytes(self, kind: Any) -> int | None:
         """Return the size of the weights in bytes. Return None if the model cannot be built from
-        its configuration; from_pretrained then reports the reason.
+        its configuration; ``from_pretrained`` will then report the reason.
         """
         import torch
 
         try:
-            with torch.device("meta"):  # takes no memory
+            with torch.device("meta"):  # weights on this device have shapes, but take no memory
                 empty = kind.from_config(
                     self.config,
                     dtype=getattr(torch, self.dtype),
@@ -394,8 +397,8 @@ class LocalModel:
         return sum(each.numel() * each.element_size() for each in empty.parameters())
 
     def _check_memory(self, kind: Any) -> None:
-        """Raise UserError, before any weights are read, if the weights and the cache of one answer
-        do not fit into the memory that this job may use.
+        """Raise UserError if the weights, together with the cache of one answer, do not fit into
+        the memory that this job may use. No weights are read for this.
         """
         import torch
 
@@ -404,7 +407,7 @@ class LocalModel:
         free = sum(free_cards()) or work.memory()
         folder = Path(self.source[0])
         files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-        if 0 < 4 * files < free:  # fits in any dtype, so the exact size need not be computed
+        if 0 < 4 * files < free:  # fits in any dtype, so the slow computation below is not needed
             return
         tokens = min(self.context or LONG, LONG)
         size = getattr(torch, self.dtype).itemsize
@@ -418,9 +421,9 @@ class LocalModel:
             )
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
-        """Call ``load``, which reads something from the adapter's folder ``place`` or, if ``place``
-        is "", from the checkpoint. Return the result. If ``load`` fails, raise UserError with the
-        first line of the error, and advice.
+        """Call ``load`` on the adapter's folder, ``place``, or on the checkpoint if ``place`` is
+        "". Return the result. If ``load`` fails, raise UserError with the first line of the error,
+        and with advice.
         """
         name, revision = (place, None) if place else self.source
         try:
@@ -445,8 +448,8 @@ class LocalModel:
 
     @cached_property
     def end_of_text(self) -> frozenset[int]:
-        """Return every token that ends an answer, according to the generation configuration and the
-        tokenizer.
+        """Return the ids of all tokens that end an answer, according to the generation
+        configuration and the tokenizer.
         """
         from transformers import GenerationConfig
 
@@ -456,26 +459,24 @@ class LocalModel:
             )
         except OSError:  # there is no generation configuration
             config = self.config
-        # if a model has several parts, its configuration has no such attribute
+        # the configuration of a model with several parts has no such attribute
         ends = getattr(config, "eos_token_id", None)
         configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property
     def names(self) -> NameTries:
-        """Return the maker of constraints, which knows the tokens with which the model spells
-        names.
-        """
+        """Return the object that makes constraints to given names for this model."""
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
         """Return the token ids of a prompt. ``special`` adds the tokenizer's own special tokens; it
-        is False for a chat template, which already contains them.
+        is False for the text from a chat template, which already contains them.
 
-        If the tokenizer adds an end-of-text token, it is removed for a causal model, so that the
-        answer can continue the prompt. An empty prompt becomes one begin-of-text token (or
-        end-of-text token), because a model must read at least one. Raises UserError if the
-        tokenizer has neither.
+        An end-of-text token that the tokenizer adds is removed for a causal model, so that the
+        answer can continue the prompt. A model must read at least one token, so an empty prompt
+        becomes the begin-of-text token or, if there is none, the end-of-text token. Raises
+        UserError if the tokenizer has neither.
         """
         encoded = self.tokenizer(text, add_special_tokens=special, verbose=False)
         ids: list[int] = encoded["input_ids"]
@@ -497,10 +498,10 @@ class LocalModel:
         """Answer each (prompt, sample index), longest prompts first. Yield lists of the answers
         that ended since the last list.
 
-        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer
-        continues ([] if it begins a new text); without ``constrain``, the constraint comes from the
-        prompt's ``choices``. Raises UserError for a prompt that is too long, for choices with a
-        chat model, and if not even one row fits into memory.
+        ``constrain`` makes the constraint on an answer from the prompt and from the tokens that the
+        answer continues ([] if it begins a new text). Without ``constrain``, the constraint comes
+        from the prompt's ``choices``. Raises UserError for a prompt that is too long, for choices
+        with a chat model, and if not even one row fits into memory.
         """
         from lookuplab.models.decoding import DecodingRow
 
@@ -523,7 +524,7 @@ class LocalModel:
     def _write(
         self, rows: "list[DecodingRow]", decoding: Decoding, end_of_text: frozenset[int]
     ) -> Batches:
-        """Decode these rows in this order, and yield lists of answers as they end."""
+        """Decode these rows in this order. Yield the answers in lists as they end."""
         from lookuplab.models.decoding import decode_rows
 
         return decode_rows(self, rows, decoding, end_of_text)
@@ -536,12 +537,12 @@ class LocalModel:
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
     def score(self, pairs: Continuations) -> Batches:
-        """Yield the log-probabilities of a given continuation of each prompt, as lists of
-        completions, in any order.
+        """Compute the log-probabilities of a given continuation for each prompt. Yield lists of
+        completions with these log-probabilities, in any order.
 
         The continuation is generated like an answer, under a constraint that allows nothing else.
-        A completion's ``text`` is the continuation, and its ``finish_reason`` is ``"scored"``.
-        Raises UserError if prompt and continuation together are too long.
+        In a completion, ``text`` is the continuation, and ``finish_reason`` is ``"scored"``. Raises
+        UserError if prompt and continuation together are too long.
         """
         from lookuplab.models.decoding import DecodingRow
 
@@ -564,11 +565,11 @@ class LocalModel:
             ]
 
     def continued(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
-        """Return the tokens of a prompt, and the tokens of a given continuation.
+        """Return the tokens of a prompt, and the tokens of a given continuation of the prompt.
 
-        Both texts are tokenised together if that leaves the prompt's tokens unchanged. Otherwise
-        the continuation is tokenised alone, as text after the prompt's last tokens. Raises
-        UserError if prompt and continuation together are too long.
+        For a causal model, both texts are tokenised together, if this leaves the prompt's tokens
+        unchanged. Otherwise the continuation is tokenised as a text that follows the prompt's last
+        tokens. Raises UserError if prompt and continuation together are too long.
         """
         ids = self._encode(prompt)
         added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -576,18 +577,18 @@ class LocalModel:
             whole = self._encode(prompt, text)
             if whole[: len(ids)] == ids:
                 added = whole[len(ids) :]
-            else:  # tokenised without a prompt, it would get a leading blank from some tokenizers
+            else:  # as a text of its own, it would get a leading blank from some tokenizers
                 added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
             self.fit(prompt.id, ids + added[1:], Decoding())
         return ids, added
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """Return the tokens that the model reads: the prompt's tokens, and then the tokens of
-        ``answer``, the given beginning of an answer. For a chat model, the prompt is put into the
-        chat template.
+        """Return the tokens that the model reads: those of the prompt, followed by those of
+        ``answer``, the given beginning of an answer. For a chat model, the prompt is first put into
+        the chat template.
 
-        If the template rejects the system role (Gemma's does), the system text is put before the
-        user's text. Raises UserError if there is no template, or it fails.
+        If the template rejects the system role (Gemma's does), the system message is put before the
+        user's message. Raises UserError if a chat model has no template, or if the template fails.
         """
         if not self.chat:
             return self.prompt_ids(prompt.text + answer)
@@ -614,23 +615,23 @@ class LocalModel:
 
     @property
     def _template(self) -> str:
-        """Return the chat template, changed so that today's date is always ``TODAY``, in one
-        format.
+        """Return the chat template. If the template asks for today's date, it is changed so that it
+        always gets ``TODAY``, whatever date format it asks for.
         """
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:
             return template
-        # The date is fixed by a macro before the template, because Transformers does not let us
-        # pass a function to the template. Transformers removes the line break after the macro.
+        # The date is fixed by a macro before the template, because Transformers passes no functions
+        # of ours to the template. Transformers removes the line break after the macro.
         return f"{{% macro strftime_now(format) %}}{TODAY:%d %b %Y}{{% endmacro %}}\n{template}"
 
     def fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
-        """Return the prompt's tokens ``ids``, cut to fit into the context window if the decoding
-        allows it. ``name`` is the prompt's id, for the error.
+        """Return the prompt's tokens, ``ids``, cut to fit into the context window if
+        ``decoding.truncation`` allows it. ``name`` is the prompt's id, for the error message.
 
         Without truncation, UserError is raised if the prompt leaves no room for one new token. With
-        truncation on the left, the prompt is cut so that all ``max_new_tokens`` fit; if it begins
-        with a begin-of-text token, this token stays.
+        truncation on the left, the prompt is cut so that all ``max_new_tokens`` fit. If the prompt
+        begins with a begin-of-text token, this token is kept.
         """
         cut = decoding.truncation == "left"
         context = self.context

@@ -1,7 +1,7 @@
-"""Interprets the names of models, and loads a model by its name. A model's name is the name of a
-mini model, a folder, a name on the hub, or the address of an endpoint.
+"""Interprets the names of models, and loads a model by its name. The name is that of one of the
+kit's own (mini) models, a folder, a name on the hub, or the address of an endpoint.
 
-Neither torch nor a client is imported before a model is loaded.
+Importing this module imports neither torch nor the openai client; ``load`` imports what it needs.
 """
 
 import json
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lookuplab.models.completions import Model
 
 OPENAI = "openai:"
-VLLM = "vllm:"  # prefix of a checkpoint's name, to run it with vLLM
+VLLM = "vllm:"  # before a checkpoint's name, this prefix makes vLLM run the checkpoint
 ADAPTER = "adapter_config.json"
-NUMBERS = (int, float, int | None)  # annotations of options that must be numbers
+NUMBERS = (int, float, int | None)  # an option annotated with one of these must be a number
 # options whose values are always text, even if they look like numbers (?revision=2024)
 TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
 # files in a checkpoint's folder that are not part of the model: output of training and evaluation,
@@ -38,22 +38,22 @@ NOT_CONTENT = re.compile(
 
 
 def load(name: str, **options: Any) -> "Model":
-    """Return the model with that name, ready for ``complete``. Weights are read when the first
-    answer needs them.
+    """Return the model called ``name``, ready for ``complete``. Weights are read when the first
+    answer must be generated.
 
     - ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models.
     - Names such as ``gemma-3-270m`` are models that ``lookuplab data get`` has put into
       ``data/downloads/models``.
     - ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote models. Their options are
       those of ``remote.RemoteModel``.
-    - ``vllm:`` before any other name lets vLLM run that model. The options are those of
+    - ``vllm:`` before the name of a local model makes vLLM run that model. The options are those of
       ``vllm.VllmModel``.
-    - Everything else is a folder (a checkpoint, or an adapter that names its base model) or a name
+    - Any other name is a folder (a checkpoint, or an adapter that names its base model) or a name
       on the hub, which may have a revision (``OWNER/NAME@REVISION``: a commit, branch or tag). The
       options are those of ``local.LocalModel``.
 
-    Options may be part of the name: ``NAME?dtype=float32&chat=true``. Raises UserError, in one
-    line, for a missing model, a bad address or an unknown option.
+    Options may be part of the name: ``NAME?dtype=float32&chat=true``. Raises UserError for a
+    missing model, an invalid address or an unknown option.
     """
     place, stated = split_options(name)
     options = {**stated, **options}
@@ -80,13 +80,13 @@ def load(name: str, **options: Any) -> "Model":
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """Return a model's name without options, and the options after ``?``:
+    """Return a model's name without its options, and the options, which follow a ``?``:
     ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
 
-    Values are read as JSON (numbers, ``true``, ``false``), or else as text. The values of the
-    options in ``TEXTS`` are always text.
+    A value is read as JSON (a number, ``true``, ``false``) or, if it is not JSON, as text. The
+    values of the options in ``TEXTS`` are always text.
     """
-    # in an address, a ? before the # begins the address's query, not the options
+    # in ``http://HOST/v1?QUERY#MODEL?OPTIONS``, the first ? belongs to the address
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
     if not split:
         return name, {}
@@ -122,28 +122,28 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 
 def is_remote(name: str) -> bool:
-    """Return whether the name is the address of an endpoint, and not a local checkpoint's name."""
+    """Return whether the name is that of a model behind an endpoint, not of a local checkpoint."""
     return "://" in name or name.startswith(OPENAI)
 
 
 def is_mini(name: str) -> bool:
-    """Return whether the name has the form of the kit's own models (``mini-large``), even if no
-    such model exists. ``mini-org/model`` is a name on the hub.
+    """Return whether the name has the form of the names of the kit's own models (``mini-large``),
+    even if no such model exists. ``mini-org/model`` does not have it, and is a name on the hub.
     """
     return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
 
 def table_name(name: str) -> str:
-    """Return the name that a model has in tables and in ``roles``: ``name`` without address,
-    folder, revision and options.
+    """Return the name that a model has in tables and in ``roles`` of a profile: ``name`` without
+    address, folder, revision and options.
     """
     name = bare(name)
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
     folder = paths.located(paths.expanded(name))
-    # A name on the hub has one slash, so a name with more is a folder. The folder need not exist,
-    # because figures of a deleted model may be drawn again.
+    # A name on the hub has at most one slash, so a name with more is a folder. The folder need not
+    # exist, because figures of a deleted model may be drawn again.
     is_folder = folder.is_dir() or name.count("/") > 1
     return os.path.basename(os.path.realpath(folder)) if is_folder else name
 
@@ -179,19 +179,20 @@ def is_model(folder: Path) -> bool:
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
-    """Return the base model of an adapter, as a path or a name on the hub, and its revision (None
-    for a path).
+    """Return the base model of an adapter, as a path or a name on the hub, and the base's revision
+    (None for a path).
 
-    PEFT writes the base's name as it was given in training. If this is a relative path, it may be
-    relative to the adapter's folder, to a folder above that, or to the folder where the command was
-    typed; they are tried in this order. Raises UserError for a path that does not exist.
+    PEFT writes the base's name as it was given in training. If this is a relative path, it may
+    start from the adapter's folder, from a folder above it, or from the folder where the command
+    was typed; these are tried in this order. Raises UserError for a path that does not exist.
     """
     try:
         config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
         name = str(config.get("base_model_name_or_path") or "")
     except (ValueError, AttributeError) as error:
         raise UserError(f"adapter {folder.name}: {ADAPTER} is not a JSON object: {error}") from None
-    # $PWD is the folder where the command was typed; a notebook's kernel works in another folder
+    # $PWD is the folder where the command was typed; the kernel of a notebook has another working
+    # directory
     for place in folder, *folder.parents, Path(os.environ.get("PWD", "")), Path():
         if name and is_model(place / name):
             return str((place / name).resolve()), None
@@ -204,18 +205,18 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
 
 def model_hash(folder: Path) -> str:
-    """Return a hash of a model: the names and bytes of ``model_files``."""
+    """Return a hash over the names and contents of a model's files (``model_files``)."""
     return paths.folder_hash(folder, model_files(folder), "content")
 
 
 def model_files(folder: Path) -> list[Path]:
     """Return the files of a checkpoint or adapter that Transformers and PEFT may read. These are
     the files directly in ``folder``, except those that match ``NOT_CONTENT``, and the chat
-    templates in ``additional_chat_templates``. Other subfolders (``runs``, ``checkpoint-500``,
-    ``original``) are not part of the model.
+    templates in the subfolder ``additional_chat_templates``. Other subfolders (``runs``,
+    ``checkpoint-500``, ``original``) are not part of the model.
 
-    Raises UserError for a file that is missing (a dead link, a pointer of Git LFS) or cannot be
-    read.
+    Raises UserError for a file that cannot be read, is a broken link, or is only a pointer of Git
+    LFS.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
     files = [

@@ -1,18 +1,18 @@
-"""Reads the record: every answer and judgement behind the committed mini figures, committed as
-Parquet in ``data/mini/record``. The record is a cache in front of the stores.
+"""Reads the record, a cache that is searched before the stores. The record has every answer and
+judgement behind the committed mini figures, and is committed as Parquet in ``data/mini/record``.
 
-``$LOOKUPLAB_RECORD=off`` switches the record off (a cold run). The value ``SHARE SEED``
-(``0.02 1234``) means an audit: a random sample of each kind of rows is generated again, into the
-stores, while results are still computed from the record.
+``$LOOKUPLAB_RECORD=off`` switches the record off (a cold run). If the variable has a value such as
+``0.02 1234`` (a share and a seed), the run is an audit: a random sample of each kind of rows is
+generated again and put into the stores, while results are still computed from the record.
 
-Rows are found by the keys of the stores. If a model or a prompt has changed, the key has changed,
-too; the old row is then not found, and the answer is generated again. There is one file for each
-kind of store: ``completions`` has a column for each field of an answer, and the other files have
-each answer as JSON. ``python -m recipes.mini.record`` writes the files and the checksums in
-``SHA256SUMS``. Each file is checked when it is first read.
+A row is found by the key that the answer has in its store. If a model or a prompt changes, so does
+the key; the old row is then no longer found, and the answer is generated again. There is one file
+for each kind of store: ``completions`` has a column for each field of an answer, and the other
+files have each answer as JSON. ``python -m recipes.mini.record`` writes the files and their
+checksums, ``SHA256SUMS``. Each file is checked when it is first read.
 
-``differences`` compares a new answer with the recorded answer, and decides what counts as a near
-tie.
+``differences`` compares a new answer with the recorded answer, and tells whether a near tie may
+explain the difference.
 """
 
 import hashlib
@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORD_VARIABLE = "LOOKUPLAB_RECORD"  # "off", or an Audit as text
-# An audit has at least this many rows of each model or kind, or all rows if there are fewer. If 45%
-# of the rows of one kind are wrong, five rows include a wrong one with a probability of 95%. The
-# audit of the next commit draws other rows.
+# An audit has at least this many rows of each kind (see ``kinds``), or all rows if there are fewer.
+# If 45% of the rows of one kind are wrong, five rows include a wrong one with a probability of 95%.
+# The audit of the next commit draws other rows.
 LEAST_AUDITED = 5
-# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and its
-# margin is written to logs. Between processors with different vector extensions, the mini models'
-# log-probabilities differ by at most 2e-5, and the margins by at most 3e-5.
+# An answer is a near tie if its margin (in nats; for sampled answers, in probability) is below this
+# number. Only the margins of near ties are written to logs. Between processors with different
+# vector extensions, the mini models' log-probabilities differ by at most 2e-5, and the margins by
+# at most 3e-5.
 NEAR_TIE_MARGIN = 1e-4
 MANIFEST = "SHA256SUMS"  # in the format of the command sha256sum
 LISTS = ("token_ids", "token_logprobs", "token_lengths")  # columns with a list in each row
@@ -50,8 +51,8 @@ def folder() -> Path:
 
 
 def _file(name: str) -> tuple[Path, int] | None:
-    """Return the record's file for the stores called ``name``, and when the file was last changed
-    (in ns). Return None if there is no such file, or the record is switched off.
+    """Return the record's file for the stores called ``name``, and the time of the file's last
+    change in ns. Return None if there is no such file, or if the record is switched off.
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
@@ -60,15 +61,15 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """Return a key as the record has it: without the suffix that ``store.elsewhere`` adds under
-    another Python or sandbox.
+    """Return a store's key without the suffix that ``store.elsewhere`` adds if an answer is made
+    with another Python version than the record's or without a sandbox. The record's keys have none.
     """
     return key.partition("@")[0]
 
 
 def content(file: Path) -> bytes:
-    """Return the content of a file of the record. Raises UserError if it does not match the
-    manifest; a record without a manifest is not checked.
+    """Return the content of a file of the record. Raises UserError if the content does not match
+    the manifest, ``SHA256SUMS``. A record without a manifest is not checked.
     """
     data = file.read_bytes()
     manifest = file.with_name(MANIFEST)
@@ -88,21 +89,21 @@ def _table(file: Path, _time: int) -> "pyarrow.Table":
     import pyarrow.parquet as parquet
 
     data = pyarrow.BufferReader(content(file))
-    # with threads or with reading ahead, this would take twice the processor time
+    # with threads or with reading ahead, reading would take twice the processor time
     return parquet.read_table(data, use_threads=False, pre_buffer=False).combine_chunks()
 
 
 @cache
 def _places(file: Path, time: int) -> dict[str, int]:
-    """Return {key: index of the key's row}. The result is cached, because Arrow would otherwise
-    hash all keys again for each lookup.
+    """Return {key: index of the key's row}. This dictionary is cached; with Arrow's own search,
+    each lookup would hash all keys again.
     """
     return {key: at for at, key in enumerate(_table(file, time)["key"].to_pylist())}
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Return {key: answer} for those of the keys that are in the record. Suffixes of the keys are
-    ignored. An answer is exactly as it was stored.
+    """Return {key: answer} for those keys that are in the record. Suffixes of the keys are ignored
+    (``plain``). Each answer is exactly as it was stored.
     """
     if not (file := _file(name)):
         return {}
@@ -119,8 +120,10 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
-    """Yield rows as a CompletionStore has them: the fields of a Completion, and ``model``."""
-    # converted by NumPy, because Arrow's own conversion to lists is many times slower
+    """Yield each row of the table as CompletionStore has it: the fields of a Completion, and
+    ``model``.
+    """
+    # NumPy converts these columns, because Arrow's own conversion to lists is many times slower
     lists = [[part.tolist() for part in table[field].to_numpy()] for field in LISTS]
     plain = table.drop_columns(["key", *LISTS]).to_pylist()
     for fields, token_ids, logprobs, lengths in zip(plain, *lists, strict=True):
@@ -137,32 +140,32 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
 
 
 class Audit(NamedTuple):
-    """Says which rows of the record to generate again: a share of each kind, drawn by a seed."""
+    """Says which rows of the record are generated again: a share of each kind, drawn by a seed."""
 
     share: float
     seed: str
 
     def __str__(self) -> str:
-        """Return the value that ``$LOOKUPLAB_RECORD`` has during the audit."""
+        """Return the value that states this audit in ``$LOOKUPLAB_RECORD``."""
         return f"{self.share} {self.seed}"
 
     @classmethod
     def sample(cls, name: str) -> Collection[str]:
-        """Return the keys whose answers the current audit generates again; none if there is no
-        audit.
+        """Return the keys of those answers in the stores called ``name`` that the current audit
+        generates again. There are none if there is no audit.
         """
         return sampled(name, stated) if (stated := cls.stated()) else ()
 
     @classmethod
     def stated(cls) -> "Audit | None":
-        """Return the audit that ``$LOOKUPLAB_RECORD`` states, or None."""
+        """Return the audit that ``$LOOKUPLAB_RECORD`` states, or None if it states no audit."""
         stated = re.fullmatch(r"(\d*\.?\d+(?:e-\d+)?) (\S+)", os.environ.get(RECORD_VARIABLE, ""))
         return cls(float(stated[1]), stated[2]) if stated else None
 
 
 def kinds(name: str) -> dict[str, list[str]]:
-    """Return {kind: keys of the record's rows}, in the order of the record. The kind of a
-    completion is its model.
+    """Return {kind: keys of the rows} for the record of the stores called ``name``, in the record's
+    order. The kind of a completion is the model; other rows state their kind.
     """
     found: dict[str, list[str]] = {}
     if file := _file(name):
@@ -174,11 +177,11 @@ def kinds(name: str) -> dict[str, list[str]]:
 
 @cache
 def sampled(name: str, audit: Audit) -> dict[str, str]:
-    """Return {key: kind} for the rows that an audit generates again: the rows of each kind that
-    have the smallest hashes.
+    """Return {key: kind} for the rows that an audit generates again. These are the rows of each
+    kind with the smallest hashes of the audit's seed and the prompt or function.
 
     All answers to a prompt (all samples, of all models) have the same hash, and so do all
-    judgements of one function. They are drawn together, so an audit reads only a few prompts and
+    judgements of one function. They are drawn together, so an audit needs only a few prompts and
     functions.
     """
 
@@ -187,7 +190,7 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
         return hashlib.sha256(f"{audit.seed} {unit}".encode()).digest()
 
     def place(key: str) -> tuple[bytes, str]:
-        if name == "completions":  # the key is: model and decoding / prompt / sample
+        if name == "completions":  # the key is MODEL-AND-DECODING/PROMPT/SAMPLE
             return turn(key.partition("/")[2].partition("/")[0]), key
         return turn(key.rpartition(" ")[0] if name == "judgements" else key), key
 
@@ -199,21 +202,22 @@ def sampled(name: str, audit: Audit) -> dict[str, str]:
 
 
 def _comparable(text: str) -> str:
-    """Return the text with every number that has nine or more decimals rounded to nine significant
-    digits, and with ``tmp`` in place of the name of every temporary file.
+    """Return the text without what may differ between two runs. Numbers with nine or more decimals
+    are rounded to nine significant digits, and names of temporary files become ``tmp``.
     """
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\btmp\w{8}\b", "tmp", text)
 
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
-    """Return the differences between the recorded answer ``old`` and the answer ``new``, and
-    whether a near tie may explain them: there are differences, and ``old`` was a near tie.
+    """Compare the recorded answer ``old`` with the answer ``new``. Return a text for each
+    difference, and whether a near tie may explain the differences: there are some, and ``old`` is a
+    near tie.
 
     Log-probabilities and margins may differ by less than ``NEAR_TIE_MARGIN``. Their last digits
     depend on the processor and on the batch, and an audit forms other batches than the record did.
-    The error of a program may quote the random name of a temporary file, which is ignored, and
-    long numbers, of which only nine digits are compared. Everything else must be equal.
+    The error of a program may quote names of temporary files, which are random and not compared,
+    and long numbers, of which only nine digits are compared. Everything else must be equal.
     """
     if name != "completions":
         was, now = json.dumps(old), json.dumps(new)

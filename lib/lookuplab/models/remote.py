@@ -1,21 +1,21 @@
-"""Calls a model behind an OpenAI-compatible endpoint: GPT-4o, vLLM, ``transformers serve`` and the
-like.
+"""Calls a model behind an OpenAI-compatible endpoint: OpenAI's own, a vLLM server, ``transformers
+serve`` and the like.
 
 Base models are called through ``/completions``, chat models through ``/chat/completions``. The
 ``openai`` client repeats failed requests (status 429 or 5xx, time-outs) after exponentially growing
 delays, or after the delay in the server's Retry-After.
 
-The text of a completion is the text in the server's reply. A reply is an error, and is never
-stored, if the completion is unfinished, or if its log-probabilities belong to pieces that do not
-spell the text. If a model refuses a parameter (``max_tokens``, ``stop``), the parameter is left out
-or renamed from then on, and a warning says so. A refused ``temperature`` is an error, because the
-model would sample in its own way; the option ``sampled=true`` accepts this. Requests to a server on
-this machine use no proxy. Redirects are not followed. A reply may take at most ``total`` seconds,
-retries included, and its size is limited.
+The text of a completion is the text in the server's reply. A reply counts as an error, and is never
+stored, if the server broke the completion off, or if the log-probabilities belong to pieces of text
+that do not add up to the text. If a model refuses a parameter (``max_tokens``, ``stop``), the
+parameter is left out or renamed from then on, and a warning says so. If a model refuses
+``temperature``, this is an error, because the model would sample in its own way; the option
+``sampled=true`` accepts that. Requests to a server on this machine use no proxy. Redirects are not
+followed. A reply may take at most ``total`` seconds, retries included, and its size is limited.
 
-The key comes from the environment and is passed only to the client: it appears in no name,
-identity, store, log or message. A warning is printed if the key goes to a host for which it may not
-be meant, or over the network unencrypted.
+The API key comes from an environment variable and is passed only to the client. It appears in no
+name, identity, store, log or message. A warning is printed if the API key goes to a host for which
+it may not be meant, or over the network unencrypted.
 
 Some things are not checked or supported:
 
@@ -23,7 +23,7 @@ Some things are not checked or supported:
   unscaled distribution, as local models do.
 - Nothing checks whether the endpoint samples as requested. ``transformers serve`` stays greedy
   unless the checkpoint's own configuration samples.
-- Given texts cannot be scored, and answers cannot be constrained to given names. Both need a local
+- Given texts cannot be scored, and answers cannot be restricted to given names. Both need a local
   model.
 """
 
@@ -65,47 +65,46 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path; no user or query
 RETRIES = 5
-REFUSABLE = {  # parameter that some models refuse -> what happens instead
+REFUSABLE = {  # parameter that some models refuse -> what happens then
     "max_tokens": "max_completion_tokens is sent instead",
     "temperature": "the server decides how answers are sampled",
     "top_p": "the server decides how answers are sampled",
     "seed": "left out",
     "stop": "answers are cut here",
 }
-MAX_STOP_STRINGS = 4  # OpenAI's limit; further stop strings are applied to the returned text
-# a reply may have BYTES bytes, and TOKEN_BYTES more for each token that was requested
+MAX_STOP_STRINGS = 4  # OpenAI's limit; the returned text is cut at any further stop strings here
+# the largest size of a reply is BYTES bytes, and TOKEN_BYTES more for each token that was requested
 BYTES, TOKEN_BYTES = 2**20, 2**12
-LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"  # hosts that are this machine
-# what various servers call the end of an answer -> "stop" if the answer is complete, "length" if it
-# was cut off at the limit of tokens
+LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"  # names and addresses of this machine itself
+# finish_reason of various servers -> "stop" if the answer is complete, "length" if it was cut off
+# at the limit of tokens
 FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
     "stop",
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
 # surrogates, each of which is half of a character outside Unicode's first plane
 HALVES = re.compile("[\ud800-\udfff]")
-# incomplete characters in a token, as they result from decoding the token alone, or as OpenAI
-# writes them
+# incomplete characters in a token: U+FFFD or surrogates, if the server decoded the token alone, or
+# ``bytes:\xe2``, as OpenAI writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
-MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # markup in an error page
+MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # HTML in an error message
 
 
 class RemoteModel:
     """A remote model. ``place`` is ``openai:MODEL`` or ``http://HOST:PORT/v1#MODEL``. ``chat`` says
     whether the model is a chat model; ``openai:MODEL`` always is one.
 
-    ``parallel`` limits the number of requests at the same time. ``timeout`` is the time in seconds
+    ``parallel`` is the largest number of simultaneous requests. ``timeout`` is the time in seconds
     within which a server must begin or continue a reply, and ``total`` the time within which a
-    reply must be complete, retries included. ``key_variable`` names the environment variable with
-    the key.
-    ``tokenizer`` names a local model with the same tokens, which is used to count tokens.
-    ``revision`` is any label of yours: change it when the same address serves new weights, so that
-    stored answers are not reused.
+    reply must be complete, retries included. ``key_variable`` is the name of the environment
+    variable with the API key. ``tokenizer`` names a local model with the same tokenizer, which is
+    used to count tokens. ``revision`` is any label of yours: change it when the same address serves
+    new weights, so that answers of the old weights are not reused.
 
-    ``logprobs=False`` is for an endpoint that gives no log-probabilities; answers without them are
-    stored separately. ``extra`` has further fields for each request, such as ``reasoning_effort``,
-    or ``chat_template_kwargs`` for the server's chat template. ``sampled`` accepts a model that
-    refuses ``temperature``; the answers are then stored separately from greedy answers.
+    ``logprobs=False`` is for an endpoint that gives no log-probabilities. ``extra`` has further
+    fields for each request, such as ``reasoning_effort``, or ``chat_template_kwargs`` for the
+    server's chat template. ``sampled`` accepts a model that refuses ``temperature``. Each of these
+    three options is part of the keys of stored answers.
     """
 
     def __init__(
@@ -152,8 +151,8 @@ class RemoteModel:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Return the model's identity. The endpoint's address is part of it, because two servers
-        may use the same name for different weights.
+        """Return everything about the model that may change its answers. The endpoint's address
+        belongs to it, because two servers may use the same name for different weights.
         """
         identity = {
             "kind": "remote",
@@ -185,14 +184,14 @@ class RemoteModel:
         return LocalModel(place, **options).tokenizer
 
     def generate(self, requests: Requests, decoding: Decoding) -> Batches:
-        """Yield the answers to each (prompt, sample index) as they arrive.
+        """Answer each (prompt, sample index). Yield lists of answers as they arrive.
 
-        After the first failure no new requests are sent, but answers in progress are still yielded;
+        After the first failure no new requests are sent. Answers in progress are still yielded, and
         then UserError is raised. UserError is also raised for prompts with ``choices``.
         """
         if any(prompt.choices for prompt, _ in requests):
             raise self._cannot("restrict answers to given names (choices)")
-        _ = self._client  # created here, so that the threads share one client
+        _ = self._client  # created before the threads start, so that they share one client
         self._most = BYTES + TOKEN_BYTES * decoding.max_new_tokens
         failures: list[UserError] = []
 
@@ -212,7 +211,7 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # the thread that waits for the reply cannot be stopped before this process ends
+                    # not waited for any longer: the thread with this request cannot be stopped
                     late = f"no complete reply after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
@@ -222,7 +221,7 @@ class RemoteModel:
             raise failures[0]
 
     def score(self, _: Continuations) -> Batches:
-        """Raise UserError, because few servers score a given text."""
+        """Raise UserError, because few servers can score a given text."""
         raise self._cannot("score given texts")
 
     def _cannot(self, what: str) -> UserError:
@@ -235,7 +234,7 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
-        # the client's own error would show the key
+        # checked here, because the client's own error would show the key
         if re.search("[^!-~]", key):
             raise UserError(f"{self.key_variable} is no key: it has blanks or is not ASCII")
         address = urlsplit(self.base_url)
@@ -258,7 +257,8 @@ class RemoteModel:
                     event_hooks={"response": [self._bound]},
                 ),
             )
-        # raised if the environment names a proxy whose package is missing or address is invalid
+        # raised if the environment names a proxy with an invalid address, or one for which a Python
+        # package is missing
         except (ImportError, ValueError) as error:
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
@@ -266,8 +266,8 @@ class RemoteModel:
             ) from None
 
     def _bound(self, response: Any) -> None:
-        """Limit the size of a response: reading it raises UserError when it gets larger than any
-        answer to the request can be.
+        """Limit the size of a response. Reading the response then raises UserError as soon as it is
+        larger than any answer to the request can be.
         """
         read = response.iter_bytes
 
@@ -284,9 +284,9 @@ class RemoteModel:
 
     def _ask(self, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Send a request with these fields. If the model refuses a parameter, send the request
-        again without it. Return the reply's first choice, and how many tokens were used ({} if the
-        reply does not say). Raises UserError with the server's own words in one line, in which the
-        key is masked.
+        again without it. Return two objects from the reply: the first choice, and the numbers of
+        tokens that were used ({} if the reply does not state them). Raises UserError with the
+        server's own words in one line, in which the API key is masked.
         """
         sent = {name: value for name, value in fields.items() if name not in self._refused}
         if "max_tokens" in self._refused:
@@ -308,16 +308,17 @@ class RemoteModel:
         match reply:
             case {"choices": [dict() as choice, *_]}:
                 return choice, reply.get("usage") or {}
-            case {"error": failure} if failure:  # how routers report an error, with status 200
+            case {"error": failure} if failure:  # some routers report errors with status 200
                 raise self._failed(failure)
         raise self._failed(
             ValueError(f"{json.dumps(reply)} is not an answer of an OpenAI-compatible endpoint")
         )
 
     def _refuses(self, words: str, sent: dict[str, Any]) -> bool:
-        """Return whether the server's words say that the model refuses a parameter of the request.
-        If so, remember the parameter, and print a warning the first time. Raises UserError if the
-        model would then sample, unless ``sampled`` allows that.
+        """Return whether the server's error message, ``words``, says that the model refuses a
+        parameter of the request. If so, remember the parameter, and print a warning the first time.
+        Raises UserError if the model would sample without the parameter, unless ``sampled`` accepts
+        that.
         """
         if not re.search(
             "(?i)unsupported|not (support|permit|allow)|only the default|unrecogni|unknown param"
@@ -341,7 +342,7 @@ class RemoteModel:
         return False
 
     def _failed(self, error: Any) -> UserError:
-        """Return a UserError with the server's words and, for known causes, advice."""
+        """Return a UserError that quotes the error and, for known causes, gives advice."""
         status = getattr(error, "status_code", 0)
         advice = ""
         if status:
@@ -402,12 +403,13 @@ class RemoteModel:
         given = choice.get("logprobs") or {}
         told = self._log_probabilities(given, text)
         pieces = [piece for piece, _ in told]
-        # the pieces are longer than the text if the server cut a stop string out of the last token
+        # if the server cut a stop string off within a token, the pieces are longer than the text
         text = "".join(pieces) or text
         # if no stop strings were sent, "stop" means that the model itself ended the answer
         if finish == "stop" and not stop:
             finish = "eos"
         over = decoding.stopper()
+        # without log-probabilities there are no pieces, and the text is checked by characters
         parts = pieces or text
         at = next((at for at, part in enumerate(parts, 1) if over(part)), 0)
         if at:
@@ -418,9 +420,10 @@ class RemoteModel:
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _finish(self, reason: object, text: str) -> str:
-        """Return how an answer ended, according to the server's finish ``reason``: ``"stop"`` or
-        ``"length"``. Raises UserError for any other reason, because the server then interrupted the
-        answer. Also raises UserError if a chat model used up its tokens before its reasoning ended.
+        """Return ``"stop"`` or ``"length"`` for the ``reason`` why an answer ended, which each
+        server states in its own words. Raises UserError for any other reason, because the server
+        then broke the answer off. Also raises UserError if a chat model used all its tokens for
+        reasoning.
         """
         finish = FINISHED.get(str(reason).lower(), "")
         if not finish:
@@ -437,9 +440,9 @@ class RemoteModel:
         return finish
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
-        """Return the pieces of the text with their log-probabilities, or [] if no log-probabilities
-        were requested. Raises UserError if the reply has none, or has them for pieces that do not
-        spell the text.
+        """Return (piece of the text, log-probability) pairs, or [] if no log-probabilities were
+        requested. Raises UserError if the reply has no log-probabilities, or has them for pieces
+        that do not add up to the text.
         """
         if not (self.logprobs and text):
             return []
@@ -456,9 +459,9 @@ class RemoteModel:
 
 
 def said(content: Any) -> str:
-    """Return a reply's content as one text. If the server sent the content in parts, parts that
-    have no ``text``, such as reasoning, are left out. Surrogates are replaced, because they cannot
-    be stored.
+    """Return a reply's content as one text. Some servers send the content in parts; parts that have
+    no ``text``, such as reasoning, are left out. Surrogates are replaced by U+FFFD, because they
+    cannot be stored.
     """
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
@@ -466,10 +469,10 @@ def said(content: Any) -> str:
 
 
 def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Return pairs of token and log-probability, as a reply has them. None stands for a token or a
+    """Return (token, log-probability) pairs as a reply has them. None stands for a token or a
     log-probability that the server left out.
     """
-    # llama.cpp's server uses the chat format for completions, too
+    # the format of chat completions, which llama.cpp's server uses for other completions, too
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
     both = given.get("tokens") or (), given.get("token_logprobs") or ()
@@ -478,13 +481,13 @@ def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def spelled(text: str, pieces: Sequence[str]) -> list[str]:
-    """Return the part of the text that each piece spells, or [] if the pieces do not add up to the
-    text.
+    """Return, for each piece, the part of the text that it spells. Return [] if the pieces do not
+    add up to the text.
 
     A piece that ends with an incomplete character spells "", and the piece that completes the
     character gets the text of both. Some servers also list the end-of-text token, or the tokens of
-    a stop string that they removed from the text; these pieces are left out. The last piece may
-    extend beyond the text.
+    a stop string that they cut off; these pieces at the end are left out. The last piece may extend
+    beyond the text.
     """
 
     def pattern(pieces: str) -> str:
@@ -508,7 +511,7 @@ def spelled(text: str, pieces: Sequence[str]) -> list[str]:
             at = len(text)
         else:
             break
-    if at < len(text):  # the text may end with a character of several tokens
+    if at < len(text):  # the pieces of the last character may all be incomplete
         last = "".join(held.rpartition(UNFINISHED)[:2])
         if not re.fullmatch(pattern(last), text[at:]):
             return []

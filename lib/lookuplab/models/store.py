@@ -1,18 +1,19 @@
 """Stores answers on disk, so that no question to a model, an analyser or a grader is asked twice.
 
-A store is a table in an SQLite file in WAL mode: key -> answer as JSON and a checksum. ``lookup``
-searches the committed record first (``models.record``), then the file. Each kind of answer has a
-separate file. The caller must build keys from everything that could change the answer.
+A store is a table in an SQLite file in WAL mode. It maps keys to answers; an answer is JSON with a
+checksum. ``lookup`` searches the committed record first (``models.record``), then the file. Each
+kind of answer has a separate file. The caller must build keys from everything that could change the
+answer.
 
 Several processes may write to a store at once. On a local disk, they write to the SQLite file. On a
-file system that other machines may share, each process writes to a separate journal (``Journals``)
-beside the SQLite file. A transaction holds the answers of about a second, so a kill at any moment
-loses only answers in progress. Only missing answers are written: the file is created with the first
-of them, and a store that has all answers may be read-only.
+file system that other machines may share, each process writes to a journal of its own
+(``Journals``), in a folder next to the SQLite file. Answers are stored within about a second, so a
+kill at any moment loses only answers in progress. Only missing answers are written. The file is
+therefore created with the first of them, and a store that has all answers may be read-only.
 
-Invalid answers are never stored (``AnswerStore.fault``). A row is not used if a flipped bit has
-changed it, or if an earlier version stored an invalid answer in it. A warning then names the file,
-and the answer is generated again.
+Invalid answers are never stored (``AnswerStore.fault``). A row is not used if its checksum is
+wrong, because a bit was flipped, or if an earlier version of the kit stored an invalid answer in
+it. A warning then names the file, and the answer is generated again.
 """
 
 import contextlib
@@ -40,33 +41,34 @@ from lookuplab.errors import UserError, check_memory
 from lookuplab.models import record
 from lookuplab.work import share
 
-# environment variable with the path of the completion store; other stores are in the same folder
+# environment variable with the path of the completion store; the other stores are in its folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"
-# Environment variable, set by the runner: the path of a log. Each line of the log counts answers
-# that were found in the record, found in the file, and generated.
+# Environment variable, set by the runner: the path of a log. Each line has a store's name and three
+# counts of answers: found in the record, found in the file, and generated.
 USES_VARIABLE = "LOOKUPLAB_USES"
-SCHEMA, WITHOUT_CHECKSUMS = 4, 3  # versions of the file's format; other versions are refused
+# versions of the file's format that can be read; a file of any other version is refused
+SCHEMA, WITHOUT_CHECKSUMS = 4, 3
 # The Python version with which the record was made. Answers depend on the version, because Jedi and
 # pylint read Python's standard library, and because programs are executed.
 PYTHON = "3.11"
-# How long to wait for other writers. They lock the file for milliseconds, so after a minute
-# something must be stuck.
+# How long to wait for other processes that write to the file. They lock it for milliseconds, so
+# after a minute something must be stuck.
 BUSY_SECONDS = 60.0
 OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # the parameter is a JSON list of keys
 COUNTED = ("tokens", "dropped")  # the fields prompt_tokens and prompt_dropped of a completion
 ENDS = ("eos", "stop", "length", "scored")  # finish reasons of a completion
-ROUNDING = 1e-4  # a log-probability may exceed 0 by this much
+ROUNDING = 1e-4  # because of rounding, a log-probability may exceed 0 by this much
 NOT_NUMBERS = (
     "its logits or log-probabilities are not numbers (in float16, large ones overflow: "
     "?dtype=bfloat16 or float32)"
 )
-# file systems that have no block device, but that no other machine sees: in memory, or the layers
-# of a container
+# types of file systems that no other machine sees, although they have no block device: in memory,
+# and the layers of a container
 OF_THIS_MACHINE = ("tmpfs", "overlay")
-# Errors that are raised in a folder where nothing can be written. Locks cannot be tried there, and
-# are not needed to read answers.
+# errors that are raised in a folder where nothing can be written; locks cannot be tried there, but
+# reading answers needs none
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
-BEGAN = time.time_ns()  # distinguishes this process from a later one with the same process id
+BEGAN = time.time_ns()  # tells this process from a later one with the same process id
 # KEEP inserts a row. The row replaces a later row with the same key. It is not inserted if its key
 # was deleted after the row was written. FORGET deletes a key's row, and keeps the time of the
 # deletion.
@@ -82,10 +84,10 @@ class Journals:
     """The rows of a store on a file system that several machines share. Journals are files in
     ``folder``, which the first ``append`` creates. They need neither locks nor shared memory.
 
-    Each process appends to a separate file, and all processes read all files. A line is ``[time in
-    ns, key, text]``; a line whose text is null deletes the earlier row of that key. If two rows
-    have the same key, all readers take the earlier one. A kill may leave half a line at the end of
-    a file; this half is ignored.
+    Each process appends to a file of its own, and all processes read all files. A line is ``[time
+    in ns, key, text]``; a line whose text is null deletes the earlier row with that key. If two
+    rows have the same key, all readers take the earlier one. A kill may leave half a line at the
+    end of a file; this half is ignored.
     """
 
     def __init__(self, folder: Path):
@@ -94,11 +96,11 @@ class Journals:
         self._read = dict[Path, int]()  # file -> number of bytes that ``follow`` has read
 
     def append(self, rows: Iterable[tuple[str, str | None]]) -> None:
-        """Append rows (key, text) to this process's file, and wait until they are on the disk. If
-        the text is None, the key is deleted.
+        """Append rows (key, text) to this process's file, and wait until they are on the disk. A
+        row whose text is None deletes the earlier row with that key.
         """
         name = f"{socket.gethostname()}-{os.getpid()}-{BEGAN}.jsonl"
-        lines = [""]  # the file may end in half a line, left by a full disk
+        lines = [""]  # begins a new line, because a full disk may have left half a line
         for key, text in rows:
             self._last = max(self._last + 1, time.time_ns())
             lines.append(json.dumps([self._last, key, text]))
@@ -107,9 +109,9 @@ class Journals:
             os.fsync(own.fileno())
 
     def follow(self, db: sqlite3.Connection) -> None:
-        """Read the lines that were added to any file since the last call, and insert them into the
-        table ``rows`` (key, json, time of the row, time of the last deletion). The number of
-        damaged lines is printed.
+        """Read the lines that were added to any of the files since the last call, and insert them
+        into the table ``rows`` (key, json, time of the row, time of the last deletion). If lines
+        are damaged, a message on stderr says how many.
         """
         found: list[tuple[int, str, str | None]] = []
         damaged = 0
@@ -145,19 +147,19 @@ def is_local(folder: Path) -> bool:
     place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
     if not _has_locks(place):
         return False
-    if os.major(place.stat().st_dev):
+    if os.major(place.stat().st_dev):  # a file system on a block device
         return True
     mounts = {Path(one.mountpoint): one for one in psutil.disk_partitions(all=True)}
     mount = next((mounts[one] for one in (place, *place.parents) if one in mounts), None)
     return mount is not None and (
-        # for btrfs, say, whose files have a device number that belongs to no device
+        # btrfs, for example, is on a block device, but its files do not have the device's number
         Path(mount.device).is_block_device() or mount.fstype in OF_THIS_MACHINE
     )
 
 
 def _has_locks(folder: Path) -> bool:
     """Return whether the folder's file system supports locks and shared memory. Both are tried on a
-    temporary file. If nothing can be written in the folder, the answer is True.
+    temporary file. If nothing can be written in the folder, return True.
     """
     try:
         with TemporaryFile(dir=folder) as probe:
@@ -170,9 +172,9 @@ def _has_locks(folder: Path) -> bool:
 
 
 class AnswerStore:
-    """A store, key -> answer (any JSON value), in the file ``path``. ``":memory:"`` and False mean
-    a store in memory, which does not use the record. Use the store in a ``with`` block, which
-    closes the file.
+    """A store in the file ``path``. It maps keys to answers, which may be any JSON values. If
+    ``path`` is ``":memory:"`` or False, the store is in memory, and does not use the record. If it
+    is None, the file is ``default_path()``. Use the store in a ``with`` block, which closes it.
 
     A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
     used.
@@ -183,13 +185,13 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
         self._is_file = str(self.path) != ":memory:"
-        self._damaged = set[str]()  # keys of damaged rows, which ``add`` replaces
-        self._asked = set[str]()  # keys that ``lookup`` has returned as missing
+        self._damaged = set[str]()  # keys of damaged rows; ``add`` replaces these rows
+        self._asked = set[str]()  # keys that ``lookup`` returned as missing, and not yet added
 
     @cached_property
     def journals(self) -> Journals | None:
         """Return the journals to which rows are added, or None if rows are added to the SQLite
-        file. Once the folder of journals exists, all processes use journals.
+        file. Once the folder of journals exists, all processes use journals, even on a local disk.
         """
         folder = Path(f"{self.path}.journals")
         is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
@@ -198,9 +200,8 @@ class AnswerStore:
     @cached_property
     def db(self) -> sqlite3.Connection:
         """Return the connection to the SQLite file. If there are journals, return the connection to
-        a private copy of the file, to which ``Journals.follow`` adds the rows in the journals. The
-        file is opened when the record cannot answer a question for the first time, and created with
-        the first answer.
+        a private copy of the file, to which ``Journals.follow`` adds the rows of the journals. The
+        file is opened only when an answer is not in the record, and created with the first answer.
         """
         with self._readable_errors():
             # reading a device or a pipe might never end
@@ -211,23 +212,23 @@ class AnswerStore:
     def _opened(self, path: str | os.PathLike[str]) -> sqlite3.Connection:
         if self._is_file:
             paths.made(Path(path).parent)
-        # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
+        # IMMEDIATE: even a transaction that adds nothing fails on a full disk or a read-only file
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE")
         # a flipped bit may leave bytes that are not text
         db.text_factory = lambda text: text.decode(errors="replace")
-        # faster than FULL; even so, a killed process loses nothing that was committed
+        # NORMAL is faster than FULL, and a killed process still loses nothing that was committed
         db.execute("PRAGMA synchronous = NORMAL")
         ((version, tables),) = db.execute(
             "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
         )
-        # refused before anything is changed: it may be another program's file
+        # refused before anything is changed, because it may be another program's file
         if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
             raise UserError(
                 f"{self.path} is not a store of {self.name}, or another version of lookuplab "
                 "wrote it; name another file (LOOKUPLAB_STORE)"
             )
         if not version:
-            # fails without harm if another process is doing the same at this moment
+            # may fail, without harm, if another process is doing the same at this moment
             with contextlib.suppress(sqlite3.OperationalError):
                 db.execute("PRAGMA journal_mode = WAL")
             db.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -238,7 +239,7 @@ class AnswerStore:
         return db
 
     def _followed(self) -> sqlite3.Connection:
-        db = sqlite3.connect("")  # a temporary database, which SQLite deletes when it is closed
+        db = sqlite3.connect("")  # a temporary database, which SQLite deletes on closing
         db.execute(
             "CREATE TABLE rows (key TEXT PRIMARY KEY, json TEXT, at INT, gone INT) WITHOUT ROWID"
         )
@@ -258,21 +259,21 @@ class AnswerStore:
 
     @classmethod
     def default_path(cls) -> Path:
-        """Return the default path of this kind of store, in the folder of the completion store."""
+        """Return the default path of a store of this kind. It is in the completion store's folder."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-        """Look up the answers to the questions with these keys. Return {key: answer} for those that
-        are in the record or the file, and the keys whose answers must be generated.
+        """Look up the answers with these keys. Return {key: answer} for those that are in the
+        record or the file, and the list of keys whose answers must be generated.
 
-        During an audit, keys in the audit's sample must also be generated, unless the file already
-        has them. The new answers go to the file, but the recorded answers are returned, because the
-        last digits of an answer depend on the batch.
+        During an audit, answers in the audit's sample must also be generated, unless the file
+        already has them. They are stored in the file, but the recorded answers are returned:
+        results must not depend on the last digits of the new answers, which differ with the batch.
         """
         keys = [*questions]
         recorded = record.rows(self.name, keys) if self._is_file else {}
-        # Under another Python or sandbox than the record's, keys have a suffix. The keys in the
-        # sample have none, so nothing is audited then.
+        # keys of answers that are made with another Python version than the record's, or without a
+        # sandbox, have a suffix; the sample's keys have none, so such answers are not audited
         sample = record.Audit.sample(self.name) if recorded else ()
         stored = self.get(key for key in keys if key in sample or key not in recorded)
         answers = stored | recorded
@@ -282,15 +283,15 @@ class AnswerStore:
         return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Append three counts to the log that USES_VARIABLE names, if the variable is set: answers
-        found in the record, found in the file, and generated.
+        """Append the three ``counts`` to the log that USES_VARIABLE names, if the variable is set:
+        the numbers of answers found in the record, found in the file, and generated.
         """
         if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, *counts, file=log)
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the answers in the file for these keys."""
+        """Return {key: answer} for those keys that have a valid row in the file."""
         asked = [*keys]
         found = {}
         damaged = set()
@@ -318,8 +319,9 @@ class AnswerStore:
         return found
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
-        """Return which of the keys have a row in the file or, without ``keys``, all keys that have
-        one. Rows already found to be damaged do not count. The rows' content is not read.
+        """Return those of the keys that have a row in the file. Without ``keys``, return all keys
+        that have one. Rows that were already found to be damaged do not count. The content of the
+        rows is not read.
         """
         query = f"SELECT key FROM {self.name}"
         with self._readable_errors():
@@ -330,12 +332,12 @@ class AnswerStore:
             return {key for (key,) in rows} - self._damaged
 
     def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
-        """Yield the tasks that this process should do. ``tasks`` is {keys of the task's answers:
-        task}. If several processes share the work, a process's own share comes first, and then the
-        tasks of other processes that are still without answers. A single process gets all tasks, in
-        their order.
+        """Yield the tasks that this process should do. ``tasks`` is {keys of a task's answers:
+        task}. If several processes share the work, this process's own share comes first, followed
+        by those tasks of other processes whose answers are still missing. A single process gets all
+        tasks, in the given order.
 
-        No process waits for another, and a slow process holds up nothing. If a task gives no answer
+        No process waits for another, so a slow process holds up nothing. If a task gives no answer
         that can be stored, every process tries it. Each process goes through the tasks of others in
         a different order, so few tasks are done twice.
         """
@@ -350,8 +352,8 @@ class AnswerStore:
                 yield tasks[keys]
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
-        """Yield the rows that a query finds in the file and in the journals. Yield nothing if the
-        file does not exist yet.
+        """Yield the rows that a query finds in the file and in the journals. If neither exists yet,
+        yield nothing.
         """
         if self.journals:
             self.journals.follow(self.db)
@@ -359,13 +361,15 @@ class AnswerStore:
             yield from self.db.execute(query, values)
 
     def fault(self, _: Any) -> str:
-        """Return why an answer must not be stored, or "" if it is valid."""
+        """Return why an answer is invalid and must not be stored, or "" if it is valid."""
         return ""
 
     def add(self, answers: Mapping[str, object]) -> None:
-        """Store the answers in one transaction. An answer that another process stored first stays.
+        """Store the answers in one transaction. If another process has already stored an answer
+        with the same key, that answer stays.
 
-        Raises UserError for the first invalid answer (``fault``), after the valid ones are stored.
+        Valid answers are stored even if others are invalid (``fault``). Then UserError is raised
+        for the first invalid answer.
         """
         check_memory()
         faults = {}
@@ -389,7 +393,7 @@ class AnswerStore:
                     self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
                     self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
-        # a flipped bit may have changed the order of keys; SQLite then no longer finds some of them
+        # if a flipped bit has changed the order of the keys, SQLite no longer finds all of them
         if texts.keys() - self.present(texts):
             raise UserError(
                 f"store of {self.name} {self.path}: answers that were just stored are not in it; "
@@ -401,7 +405,7 @@ class AnswerStore:
             raise UserError(f"{said}; the answer is not stored")
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Delete the file's answers for these keys."""
+        """Delete the answers with these keys from the file. The record is not changed."""
         with self._readable_errors():
             if self.journals:
                 self.journals.append((key, None) for key in keys)
@@ -418,8 +422,8 @@ class AnswerStore:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
             advice = "nothing that was stored is lost; LOOKUPLAB_STORE names another file"
-            # this type itself means that the file is damaged; if the disk or another process is the
-            # cause, the error is of a subclass
+            # exactly this type means that the file is damaged; a full disk or another process, say,
+            # would raise a subclass
             if type(error) is sqlite3.DatabaseError:
                 advice = "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             raise UserError(f"store of {self.name} {self.path}: {error} ({advice})") from None
@@ -433,15 +437,15 @@ class AnswerStore:
 
 
 class CompletionStore(AnswerStore):
-    """The store of models' answers: the fields of ``Completion``, and ``model``, the model's name.
-    ``completions.keys_of`` makes the keys.
+    """The store of models' answers. A row has the fields of ``Completion``, and ``model``, the
+    model's name. ``completions.keys_of`` makes the keys.
     """
 
     name = "completions"
 
     def fault(self, answer: Any) -> str:
-        """Return why a completion is invalid (a number is not finite, something is missing, or
-        fields contradict each other), or "" if it is valid.
+        """Return why a completion is invalid, or "" if it is valid. It is invalid if a number is
+        not finite, if something is missing, or if fields contradict each other.
         """
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
@@ -463,15 +467,16 @@ class CompletionStore(AnswerStore):
 
     @classmethod
     def default_path(cls) -> Path:
-        # A relative path starts at $PWD, the folder where the user typed the command. A notebook's
-        # kernel works in another folder, but inherits $PWD.
+        # A relative path starts at $PWD, the folder where the user typed the command. The kernel of
+        # a notebook inherits $PWD, although its working directory is another folder.
         stated = paths.expanded(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
 
 def faulty(logprobs: Any, tokens: Any = None) -> str:
-    """Return why a text's log-probabilities are invalid, or "" if they are valid. Each must be
-    finite and, up to rounding, at most 0. If ``tokens`` is a list, each token must have one.
+    """Return why a text's log-probabilities are invalid, or "" if they are valid. Each of them must
+    be finite and, apart from rounding, at most 0. If ``tokens`` is a list, each token must have a
+    log-probability.
     """
     if not isinstance(logprobs, list | tuple) or not all(map(_is_finite, logprobs)):
         return NOT_NUMBERS
@@ -488,11 +493,11 @@ def _is_finite(number: Any) -> bool:
 
 def elsewhere(sandbox: bool = True) -> str:
     """Return the suffix for keys of answers that may depend on Python's version or on the sandbox:
-    "@3.12" for Python 3.12, "@unprotected" without a sandbox, and "" under the record's conditions.
+    "@3.12" for Python 3.12, "@unprotected" without a sandbox, and "" for the record's Python
+    version with a sandbox.
 
-    The record's keys have no suffix, and a lookup in the record ignores suffixes, so recorded
-    answers are found under all conditions. An answer that was made under other conditions never
-    replaces a recorded one.
+    A lookup in the record ignores suffixes, so recorded answers are always found. Answers with a
+    suffix never become part of the record, whose keys have none.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     ending = "" if python == PYTHON else f"@{python}"
@@ -500,13 +505,13 @@ def elsewhere(sandbox: bool = True) -> str:
 
 
 def canonical(fields: object) -> str:
-    """Return JSON that is the same for equal content, whatever the order of the keys."""
+    """Return JSON that does not depend on the order in which dictionaries have their keys."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def digest(text: str) -> str:
-    """Return 128 bits of a text's sha256 as hexadecimal digits. Collisions are negligible below
-    10^15 answers.
+    """Return 128 bits of a text's sha256 as hexadecimal digits. Up to 10^15 answers, the
+    probability of a collision is negligible.
     """
     return hashed(text)[:32]
 

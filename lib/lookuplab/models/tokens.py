@@ -1,4 +1,4 @@
-"""Converts texts that follow a prompt to tokens, and tokens to text."""
+"""Converts between text and tokens, in particular for texts that follow a prompt."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-# new tokens are decoded after this many tokens of the prompt, because a token may be decoded
-# differently at the beginning of a text
+# an answer's tokens are decoded together with this many tokens at the end of the prompt, because a
+# token at the beginning of a text may be decoded differently
 TAIL = 8
-# texts that may take the place of the prompt when a continuation is tokenised; tokenizers do not
-# merge the end of such a text with the continuation
+# texts after which a continuation can be tokenised instead of after the prompt, because tokenizers
+# do not merge the end of these texts with the continuation
 ANCHORS = ("", "\n", "(", "=")
-UNFINISHED = "\ufffd"  # the replacement character, to which an incomplete UTF-8 character decodes
+UNFINISHED = "\ufffd"  # the replacement character: what an incomplete UTF-8 character decodes to
 
 
 def continuations(
     tokenizer: "PreTrainedTokenizerBase", tail: Sequence[int], texts: Sequence[str]
 ) -> list[list[int] | None]:
-    """Return the token ids of each text as a continuation of ``tail``, the prompt's last tokens,
-    which stay unchanged. The result is None for a text that cannot be tokenised in this way.
+    """Return the token ids of each text, tokenised as a text that follows ``tail``, the prompt's
+    last tokens. A text that cannot be tokenised in this way gets None.
 
-    A text is tokenised after the decoded ``tail`` and, if that fails, after each of ANCHORS. The
-    tokens of what stands before the text are then cut off. An attempt succeeds if ``tail`` and the
-    remaining tokens decode to exactly the expected text.
+    The text is tokenised after the decoded ``tail`` and, if that fails, after each of ANCHORS. The
+    tokens of the text before it are then cut off. An attempt succeeds if ``tail`` and the remaining
+    tokens together decode to exactly the decoded ``tail`` and the text.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
@@ -45,9 +45,9 @@ def continuations(
 def speller(
     tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
 ) -> Callable[[int], str | None]:
-    """Return a function that decodes the tokens that follow ``before``. Call it with each token in
-    turn; it returns the text that the token adds. An incomplete character is held back until a
-    later token completes it.
+    """Return a function that decodes the tokens that follow ``before`` one by one. Call it with
+    each token in turn. It returns the text that the token adds, or None if there is none: an
+    incomplete character is held back until a later token completes it.
     """
     from tokenizers.decoders import DecodeStream
 

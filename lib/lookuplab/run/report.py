@@ -41,15 +41,15 @@ def page(template: str, **values: object) -> str:
 
 
 def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
-    """Return a text with every claim, the verdicts on it, the number that decides them and the
-    paper's number. With ``details``, the text has every comparison, too.
+    """Return a text that shows, for every claim, the verdicts, the number that decides them, and
+    the paper's number. With ``details``, it also shows every comparison.
     """
     return page("claims.txt.j2", judgements=judgements, details=details)
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
     """Return the page CLAIMS.md: every claim with both verdicts, failed claims first. Each row also
-    has the command that makes the claim's artifact again, and how many seconds it takes.
+    has the command that makes the claim's artifact again, and the seconds that this takes.
     """
     return page(
         "claims.md.j2",
@@ -60,15 +60,15 @@ def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
 
 
 def results_page(profile: Profile) -> str:
-    """Return the page RESULTS.md: the results on one screen and then, paper by paper, each
-    notebook's picture with the result in a sentence.
+    """Return the page RESULTS.md: first all results on one screen and then, paper by paper, the
+    picture of each notebook with its result in a sentence.
     """
     return page("results.md.j2", run=Run(profile))
 
 
 class ShownArtifact(NamedTuple):
-    """An artifact of a run. ``place`` is the path of the artifact's files without suffix. ``told``
-    is its result in one sentence, or "" if there are no words for it.
+    """An artifact of a run, as a page shows it. ``place`` is the path of the artifact's files
+    without suffix. ``told`` is the artifact's result in a sentence (``Run.told``).
     """
 
     id: str
@@ -77,7 +77,9 @@ class ShownArtifact(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A page's section about one notebook: its artifacts, and the verdicts on their claims."""
+    """The section of a page about one notebook: the notebook's artifacts, and the verdicts on the
+    claims about them.
+    """
 
     notebook: Notebook
     artifacts: list[ShownArtifact]
@@ -85,11 +87,11 @@ class Section(NamedTuple):
 
 
 class Run:
-    """A profile's last run.
+    """The last run of a profile, with everything that the templates of pages show.
 
     ``verdicts`` is {claim's id: verdict}. ``notebooks`` is {folder: notebooks in the folder}, with
-    the papers' folders first. ``words`` are the texts of data/paper/results.yaml if the profile is
-    mini. Other profiles have no words, because the texts fit only the mini models.
+    the papers' folders first. ``words`` are the texts in data/paper/results.yaml. They fit only the
+    mini models, so for any other profile than mini, ``words`` is empty.
     """
 
     def __init__(self, profile: Profile):
@@ -97,10 +99,11 @@ class Run:
         self.figures = profile.figures
         words = (paths.PAPER / "results.yaml").read_text("utf-8")
         self.words: dict[str, Any] = yaml.safe_load(words) if profile.name == "mini" else {}
-        # what the papers leave open, and what we chose
+        # the decisions that the papers leave open, and how we decided
         self.choices = yaml.safe_load((paths.PAPER / "choices.yaml").read_text("utf-8"))
         concerned = {claim.artifact_id for claim in claims.load()}
 
+        # notebooks that run first come first, then notebooks with claims
         def position(notebook: Notebook) -> tuple[bool, bool]:
             return notebook.order != "first", concerned.isdisjoint(notebook.artifacts)
 
@@ -115,8 +118,8 @@ class Run:
 
     @cached_property
     def real(self) -> dict[str, "Run"]:
-        """Return {profile: run} for the committed runs on models that others trained: first the
-        published answers, then a pretrained model.
+        """Return {profile: run} for the committed runs on real models, which others trained: first
+        the run on published answers, then the run of a pretrained model.
         """
         names = [name for name in REAL if name in profile_names() and name != self.profile.name]
         runs = {name: Run(load_profile(name)) for name in names}
@@ -126,8 +129,8 @@ class Run:
         return {name: run for name, run in runs.items() if is_run[name]}
 
     def on_real(self, id: str) -> tuple["Run", JudgedClaim] | None:
-        """Return the first run on real models that can test a claim, and that run's verdict. Return
-        None if no run can.
+        """Return the first run on real models that can test a claim, and its verdict on the claim.
+        Return None if no such run can test it.
         """
         for run in self.real.values():
             judged = run.verdicts[id]
@@ -140,13 +143,13 @@ class Run:
         return self.figures / self.profile.name / id
 
     def told(self, id: str) -> str:
-        """Return an artifact's result in one sentence; "" if there are no words for it."""
+        """Return an artifact's result in a sentence; "" if ``words`` has no text for it."""
         words = self.words.get("sentences", {}).get(id)
         return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
 
     def seconds(self, notebook: Notebook) -> float:
-        """Return how long the notebook took when it last wrote its artifacts, or 0 if it has not
-        yet written any.
+        """Return how many seconds the notebook took when it last wrote its artifacts, or 0 if none
+        of them exists.
         """
         places = [
             place
@@ -160,7 +163,9 @@ class Run:
         return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]
 
     def sections(self, folder: str) -> list[Section]:
-        """Return the sections of a folder, one for each notebook that has an artifact."""
+        """Return the sections about a folder's notebooks: one for each notebook whose artifacts
+        exist.
+        """
         sections = []
         for notebook in self.notebooks[folder]:
             artifacts = [
@@ -179,18 +184,18 @@ class Run:
 
 
 def heading(folder: str) -> str:
-    """Return the title of the README in a folder of notebooks, or the folder's name if it has no
-    README.
+    """Return the title of a folder of notebooks: the first line of its README or, if there is none,
+    the folder's name.
     """
     file = paths.NOTEBOOKS / folder / "README.md"
     return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()
 
 
 def filled(text: str, place: Path, column: str = "value") -> str:
-    """Return ``text`` with each ``{model|condition|metric}`` replaced by this number of the
-    artifact at ``place``. The number has one decimal, unless a format follows after a colon.
-    ``{sum|metric}`` is the sum over all rows of the metric. Raises KeyError for a number that does
-    not exist.
+    """Return ``text`` with each ``{model|condition|metric}`` replaced by this number in the
+    artifact at ``place``, and each ``{sum|metric}`` by the sum over all rows of the metric. A
+    number gets one decimal, or the format after a colon: ``{sum|tasks:.0f}``. Raises KeyError for a
+    number that does not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))
     names = zip(*(rows[name].tolist() for name in KEY), strict=True)
@@ -208,8 +213,8 @@ def filled(text: str, place: Path, column: str = "value") -> str:
 
 
 def opening(notebook: Notebook) -> tuple[str, str]:
-    """Return a notebook's title, and the paragraphs before its first code cell: the question and
-    the method.
+    """Return the title of a notebook, and the paragraphs between the title and the first code cell,
+    which explain the question and the method.
     """
     cells = json.loads(notebook.path.read_bytes())["cells"]
     markdown = takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
@@ -220,15 +225,17 @@ def opening(notebook: Notebook) -> tuple[str, str]:
 
 
 def sentence(place: Path) -> str:
-    """Return the sentence that a notebook wrote about an artifact, or "" if it wrote none."""
+    """Return the sentence that a notebook wrote about the artifact at ``place``, or "" if it wrote
+    none.
+    """
     file = place.with_suffix(".txt")
     return file.read_text("utf-8").strip() if file.is_file() else ""
 
 
 def alternative(title: str, told: str) -> str:
-    """Return a picture's alternative text, for readers who cannot see the picture. The text is the
-    beginning of ``told``, the notebook's result: about 300 characters, cut as ``parts`` does it,
-    without intervals, n and Markdown. If ``told`` is "", the text is the notebook's title.
+    """Return the alternative text of a picture, for readers who cannot see it. It is the beginning
+    of ``told``, the notebook's result: about 300 characters (see ``parts``), without intervals, n
+    and Markdown. If ``told`` is "", it is the notebook's ``title``.
     """
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
     text = parts(values, 300)[0] or title
@@ -237,13 +244,13 @@ def alternative(title: str, told: str) -> str:
 
 
 def apart(text: str) -> str:
-    """Return a text of more than 600 characters as a Markdown list, a shorter text unchanged."""
+    """Return a text of more than 600 characters as a Markdown list, any other text unchanged."""
     return text if len(text) <= 600 else "\n".join(f"- {part}" for part in parts(text, 300))
 
 
 def parts(text: str, most: int) -> list[str]:
-    """Return a text in parts of at most ``most`` characters. The text is cut only after sentences
-    and semicolons, so a long sentence may be a longer part.
+    """Split a text into parts of at most ``most`` characters. It is cut only after sentences and
+    semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):

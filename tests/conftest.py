@@ -1,4 +1,4 @@
-"""What tests of several folders share."""
+"""Provides what the tests of several folders share."""
 
 import gc
 import json
@@ -21,7 +21,8 @@ from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.jobs import plan
 
-# a busy machine exceeds any deadline, and each example writes its files anew
+# No deadline, because a busy machine exceeds any. Fixtures of a function may be shared by all its
+# examples, because each example writes its files again.
 LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 settings.register_profile("quick", max_examples=40, **LENIENT)
 settings.register_profile("deep", max_examples=20_000, **LENIENT)  # `make fuzz`
@@ -46,21 +47,23 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_finish():
-    """A local model collects garbage before it loads: a second each, over all that was imported."""
+    """Exempt everything that was imported from garbage collection. Otherwise every local model
+    would need a second to collect garbage before it loads.
+    """
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory):
-    """A folder for all test processes."""
+    """Return a folder that all test processes share."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")
 def run_python():
-    """Runs code in a process of its own, for what must not change this one; returns what it
-    prints.
+    """Return a function that runs code in a new process, which cannot change anything in this one.
+    The function returns what the code prints.
     """
 
     def run(code, *arguments, **options):
@@ -72,8 +75,8 @@ def run_python():
 
 @pytest.fixture
 def score(tmp_path, monkeypatch):
-    """Runs `lookuplab score` on a file with these lines: objects, or texts that stand there as they
-    are.
+    """Return a function that runs `lookuplab score` on a file with these lines. A line is an
+    object, or a text that is written unchanged.
     """
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "completions.sqlite"))
     file = tmp_path / "with space.jsonl"
@@ -88,7 +91,9 @@ def score(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def write_wheel():
-    """Writes a wheel with these files into a folder, and returns its hash."""
+    """Return a function that writes a wheel with these files into a folder and returns the wheel's
+    hash.
+    """
 
     def write(folder, name, version, files):
         wheel = folder / f"{name}-{version}-py3-none-any.whl"
@@ -106,8 +111,8 @@ def write_wheel():
 
 @pytest.fixture
 def index(tmp_path, monkeypatch, write_wheel):
-    """A package index without a network: adds a wheel of version 1.0 with these files, and returns
-    its hash.
+    """Set up a package index that needs no network. Return a function that adds a wheel of version
+    1.0 with these files to the index and returns the wheel's hash.
     """
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder := paths.made(tmp_path / "wheels")))
@@ -116,10 +121,12 @@ def index(tmp_path, monkeypatch, write_wheel):
 
 @pytest.fixture
 def executed(tmp_path, monkeypatch):
-    """Executes the cells of a notebook as a kernel would, in this process, which has imported what
-    they need; figures are in ``tmp_path``. ``store`` is where it finds answers.
+    """Return a function that executes the cells of a notebook like a kernel, but in this process,
+    which has already imported the modules that they need. Figures are written to ``tmp_path``, and
+    ``store`` is the folder of the stored answers.
     """
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell replaces it
+    # the shell replaces it, and monkeypatch restores it
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     quiet = Config(HistoryManager={"enabled": False}, ProfileDir={"location": str(tmp_path)})
 
     def run(notebook, profile, store=tmp_path):
@@ -140,8 +147,8 @@ def executed(tmp_path, monkeypatch):
 
 
 class ScriptedModel:
-    """Answers each prompt with ``answer(prompt, sample)``, a text or a completion; keeps what it
-    was ``asked``.
+    """Answers each prompt with ``answer(prompt, sample)``, a text or a completion. ``asked`` has
+    the prompts in the order in which they came.
     """
 
     def __init__(self, answer, chat=False, tokenizer=None):
@@ -167,9 +174,11 @@ def scripted():
 
 
 class Kit:
-    """A checkout: ``notebook`` adds a notebook to it, ``call`` runs the command line on it."""
+    """A checkout of the kit. ``notebook`` adds a notebook to it, and ``call`` runs the command line
+    in it.
+    """
 
-    saves = SAVES  # a cell with an artifact
+    saves = SAVES  # a cell that saves an artifact
 
     def __init__(self, root):
         self.root = root
@@ -184,26 +193,26 @@ class Kit:
         return path
 
     def call(self, *arguments):
-        """Exit code and all that was printed."""
-        runner.surroundings.cache_clear()  # one command, one process
+        """Return (exit code, everything that was printed)."""
+        runner.surroundings.cache_clear()  # as if each command ran in a process of its own
         result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
         return result.exit_code, result.output
 
     def said(self, command, code=0):
-        """All that a command printed, which must end with this exit code."""
+        """Return everything that a command printed. The command must end with this exit code."""
         found, said = self.call(*shlex.split(command))
         assert found == code, said
         return said
 
     def output(self, name, profile="mini", paper="demo"):
-        """What the executed copy's cells printed."""
+        """Return what the cells of the executed copy printed."""
         copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
         outputs = [output for cell in copy.cells for output in cell.get("outputs", ())]
         return "".join(output.get("text", "") for output in outputs)
 
 
 def _checkout(folder, patch):
-    """A checkout of its own, in a folder whose name has spaces, with real notebooks in it."""
+    """Make an empty checkout in a folder whose name has a space."""
     (root := folder / "my kit").mkdir()
     (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers
     for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
@@ -217,13 +226,13 @@ def _checkout(folder, patch):
 
 @pytest.fixture(scope="session")
 def checkout():
-    """Makes a checkout for several tests."""
+    """Return a function that makes a checkout. Fixtures that several tests share use it."""
     return _checkout
 
 
 @pytest.fixture
 def kit(tmp_path, monkeypatch):
-    """A checkout of this test."""
-    cluster.account.cache_clear()  # it knows the checkout
+    """Make a checkout for one test."""
+    cluster.account.cache_clear()  # the cached account names the checkout
     yield _checkout(tmp_path, monkeypatch)
     cluster.account.cache_clear()

@@ -1,5 +1,5 @@
-"""Documentation augmented generation: what is looked up, shown and asked, with a model that calls
-what it reads.
+"""Tests documentation augmented generation: which documents are looked up and shown, and which
+prompts the model gets. The model of these tests calls the API that it reads about.
 """
 
 import ast
@@ -42,12 +42,15 @@ TASKS = [task("put_object"), task("get_object"), task("list_objects", "get_bucke
 BENCH = CloudApiBench(TASKS, index=INDEX)
 PUT = replace(BENCH, tasks=TASKS[:1])
 MEMORY = {"put_object": "put_object", "get_object": "object_get", "list_objects": "delete_object"}
-CERTAIN, UNSURE = -0.01, -1.0  # log-probabilities of names that were read, and made up
+# log-probabilities of a name that the model read, and of one that it made up
+CERTAIN, UNSURE = -0.01, -1.0
 
 
 @pytest.fixture
 def model(scripted):
-    """Calls the first API documented in its prompt, else what it remembers in ``memory``."""
+    """Return a model that calls the first API documented in its prompt. Without documentation, it
+    calls the API that ``memory`` has for the task.
+    """
 
     def answer(prompt, sample):
         read = re.search(r"^API name: (\w+)", prompt.text, re.MULTILINE)
@@ -108,7 +111,9 @@ ac 3 abc bde True"""
 
 @pytest.mark.parametrize("line", HITS.splitlines())
 def test_hits_hold_a_target_and_misses_none(monkeypatch, line):
-    """By what is acceptable and how many are shown: hit, miss, and whether a target was found."""
+    """A line gives the acceptable APIs, the number of documents, the hit, the miss, and whether the
+    retriever itself found a target.
+    """
     targets, k, hit, miss, found = line.partition("#")[0].split()
     monkeypatch.setattr(dag, "_ranked", lambda _index, _terms, k: [*"abcdef"[:k]])
     asked = replace(TASKS[0], targets=tuple(targets))
@@ -127,9 +132,10 @@ def test_more_documents_than_there_are_is_one_clear_line(model):
 def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(model):
     found = passes(model, BENCH, store=False)
     assert found.hit.valid.all() and not found.miss.valid.any()
-    assert list(found.retrieved) == [True, True, False]  # the last call is of another API
+    # the model called another API for the last task
+    assert list(found.retrieved) == [True, True, False]
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
-    for text in again:  # documentation and the first prompt, without the first attempt
+    for text in again:  # the first prompt below documentation, without the first answer
         assert text.startswith('"""\n') and text.endswith(TASKS[1].prompt)
         assert "object_get" not in text
     assert len(again) == 2
@@ -137,7 +143,7 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
 
 def test_confidence_and_existence_are_those_of_the_first_name(model):
     with pytest.raises(UserError, match="augmentation design is 'nam'; it must be name, ex"):
-        CloudApiBench(TASKS, design="nam")  # even of the pass that shows none
+        CloudApiBench(TASKS, design="nam")  # an error, although this bench shows no documentation
     model.memory = MEMORY | {"put_object": "run_instances"}
     first = evaluate(model, BENCH, store=False)
     assert [*zip(first.exists, first.exists_anywhere, strict=True)] == [(0, 1), (0, 0), (1, 1)]
@@ -158,7 +164,7 @@ def test_only_a_chat_models_answer_loses_its_backticks(model):
 
 
 def completion(text, probabilities):
-    """A completion of the pieces between the bars of ``text``."""
+    """Return a completion whose tokens are the parts of ``text`` between bars."""
     pieces = tuple(text.split("|"))
     logprobs = tuple(map(math.log, probabilities))
     return Completion("t", 0, "".join(pieces), pieces, (0,) * len(pieces), logprobs, "stop", 1)

@@ -1,4 +1,4 @@
-"""The first call after ``client.``: where it ends, and when there can be none."""
+"""Tests the first call after ``client.``: where it ends, and when there is none."""
 
 import ast
 from itertools import pairwise
@@ -77,7 +77,7 @@ QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'",
 
 @given(st.text(alphabet="ab(){}[]'\"\\\n# :!=", max_size=25), st.sampled_from(QUOTED))
 def test_python_agrees_where_the_call_ends(content, quotes):
-    """Python's own parser is the judge of every text that it accepts."""
+    """The text is compared only if Python's own parser accepts it."""
     text = f"f(x={quotes[0]}{content}{quotes[1]})"
     try:
         (statement,) = ast.parse(text).body

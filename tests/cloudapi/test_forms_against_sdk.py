@@ -1,9 +1,9 @@
-"""Sixty surface forms of a completion, over real APIs: our judgement equals what the real SDK does
-with the call.
+"""Tests our judgement of sixty forms that a completion can have, with real APIs. The judgement must
+equal what the real SDK does with the call.
 
-The SDK is asked without a network: botocore's request is answered by an event handler before it is
-sent, an Azure method's own signature binds what the call passes. A form says only where its first
-call ends; everything else follows.
+The SDKs are called without a network: an event handler answers botocore's request before it is
+sent, and the signature of an Azure method binds the call's arguments. A form states only where its
+first call ends; everything else follows from the SDK.
 """
 
 import importlib
@@ -42,13 +42,13 @@ AZURE_APIS = """
     eventhub.EventHubProducerClient.send_batch
     blob.ContainerClient.delete_blobs
 """.split()
-# form -> the first call, None if none is complete, and the rest
+# form -> (the first call or None if no call is complete, the rest of the completion)
 FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8"))
 
 
 def forms(name, required, optional, other):
-    """form -> (first call or None, the rest of the completion). ``required`` and ``optional`` are
-    argument names.
+    """Return {form: (first call or None, rest of the completion)}. ``required`` and ``optional``
+    are names of arguments.
     """
     arguments = [f'{argument}="my-value", ' for argument in required]
     given = "".join(arguments)
@@ -80,8 +80,8 @@ def forms(name, required, optional, other):
 
 
 def accepted(call, accepts):
-    """What Python and the SDK say to ``client.`` + call; other names are empty behind ``*`` and
-    ``**``.
+    """Return whether Python and the SDK accept ``client.`` + call. Every other name in the call is
+    a mock object, which is empty behind ``*`` and ``**``.
     """
     client = type("Client", (), {"__getattr__": lambda _, name: partial(accepts, name)})()
     code = "client." + call.replace("client.", "inner.")
@@ -93,8 +93,9 @@ def accepted(call, accepts):
 
 
 def aws(service, _):
-    """(whether boto3's client has a method; raises TypeError where botocore would refuse the names
-    of a call). Wrong values, which are not what the metric is about, pass.
+    """Return (has_method, accepts) for a boto3 client. ``accepts`` raises TypeError if botocore
+    would refuse the names of a call's arguments. Wrong values pass, because the metric is not about
+    values.
     """
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
     client = boto3.client(service, region_name="us-east-1", **keys)
@@ -105,7 +106,9 @@ def aws(service, _):
         method = getattr(client, name)
         if name not in client.meta.method_to_api_mapping:
             return inspect.signature(method).bind(*args, **kwargs)
-        try:  # one harmless value: botocore's handlers look at some before it validates names
+        # one harmless value, because botocore's handlers read some values before it validates the
+        # names
+        try:
             return method(*args, **dict.fromkeys(kwargs, "my-bucket"))
         except ParamValidationError as error:
             if re.search(r'(Missing required|Unknown) parameter in input: "', str(error)):
@@ -115,7 +118,9 @@ def aws(service, _):
 
 
 def azure(service, client):
-    """The same of an Azure client, whose methods say themselves what they take."""
+    """Return (has_method, accepts) for an Azure client. The signature of a method says which
+    arguments it takes.
+    """
     described = next(iter(load_index().methods("azure", client, service).values()))
     cls = getattr(importlib.import_module(described.module), client)
 

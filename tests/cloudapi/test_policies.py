@@ -1,5 +1,5 @@
-"""Policies, precisions and thresholds as selections among three passes and their rows, on tasks
-that can be counted by hand (Sections 3 and 4).
+"""Tests policies, precisions and thresholds as selections among three passes, and their rows. The
+tasks can be counted by hand (Sections 3 and 4).
 """
 
 import itertools
@@ -46,13 +46,13 @@ from lookuplab_notebooks.cloudapibench.triggers import (
 
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
-# Two tasks a class, each of its own API; the aggregates differ so that a mix-up shows.
+# Two tasks per class, each with an API of its own. The aggregates differ, so that a mix-up shows.
 TABLE = pd.DataFrame(
     {"minimum": SURE, "mean": 1 - SURE, "product": SURE, "cluster": list("abcdef")}
 )
 TABLE = TABLE.assign(model="toy", id=TABLE.cluster, last=0.5, exists_anywhere=SURE != 0.9)
 TABLE = TABLE.assign(prompt_dropped=0, frequency=np.repeat(["high", "medium", "low"], 2))
-# Valid are three without documents, five with a hit, none with a miss.
+# Three tasks are valid without documents, five with a hit, none with a miss.
 FIRST, HIT, MISS = (
     TABLE.assign(valid=least < SURE, prompt_tokens=tokens)
     for least, tokens in ((0.5, 10), (0.2, 40), (1, 30))
@@ -62,13 +62,13 @@ PASSES = Passes(1, FIRST, HIT, MISS, RETRIEVED)
 
 
 def many(times):
-    """The passes over so many times as many tasks, each of an API of its own."""
+    """Return the passes over ``times`` as many tasks, each with an API of its own."""
     frames = (pd.concat([one] * times, ignore_index=True) for one in (FIRST, HIT, MISS))
     return Passes(1, *(one.assign(cluster=one.index) for one in frames), None)
 
 
 def values(rows):
-    """(condition, metric) -> its number, approximately."""
+    """Return {(condition, metric): value} of rows, with values that compare approximately."""
     found = {(row["condition"], row["metric"]): pytest.approx(row["value"]) for row in rows}
     assert len(found) == len(rows), "two numbers under one name"
     return found
@@ -100,7 +100,9 @@ def test_a_bad_policy_threshold_or_precision_is_one_clear_line(
 
 
 def drawn(sizes, percent, seed=0):
-    """Which of the tasks of classes of these sizes are hits, with their class."""
+    """Return the tasks of classes with these sizes, with their class and whether each task is a
+    hit.
+    """
     frequency = np.repeat(range(len(sizes)), sizes)
     tasks = pd.DataFrame({"id": range(len(frequency)), "frequency": frequency})
     return tasks.assign(hit=sampled_hits(tasks, percent, seed))
@@ -110,7 +112,7 @@ def drawn(sizes, percent, seed=0):
     ("percent", "sizes", "hits"),
     [
         (50, [205, 150, 267, 5], [103, 75, 134, 3]),
-        (29, [50], [15]),  # in floats 29 / 100 x 50 is below 14.5
+        (29, [50], [15]),  # in floating point, 29 / 100 x 50 is below 14.5
         (14.5, [100], [15]),
     ],
 )
@@ -136,7 +138,7 @@ def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given():
 def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     numbers = {"a_percent": [1, 0, 1, 1], "b_points": [0, -0.5, 1, 1], "tokens": [10, 20, 30, 40]}
     found = class_rows(FIRST[:4], "way", numbers)
-    # None of a class without tasks.
+    # a class without tasks has no row
     assert [row["condition"] for row in found[::3]] == ["way/high", "way/medium", "way/all"]
     assert [row["value"] for row in found] == [50, -25, 15, 100, 100, 35, 75, 37.5, 25]
     ends = rate([1, 0, 1, 1], range(4)), paired_difference([0] * 4, numbers["b_points"])
@@ -164,7 +166,7 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
     found = break_even_rows(PASSES)
     assert [one["value"] for one in found] == pytest.approx([100, 50, 0, 60])
     assert found[-1]["ci_low"] < 60 < found[-1]["ci_high"]
-    # Two valid with a hit where three are without documents: half more than all hits is needed.
+    # Three tasks are valid without documents and two with a hit, so 150% of hits would be needed.
     weak = HIT.assign(valid=[True, False, True, False, False, False])
     assert break_even_rows(Passes(1, FIRST, weak, MISS, None))[-1]["value"] == pytest.approx(150)
     falling = [one["value"] for one in break_even_rows(Passes(1, FIRST, MISS, HIT, None))]
@@ -172,7 +174,9 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
 
 
 def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
-    """Names of 1 and 3 tokens: base 1/2 each; hits certain; misses 1/4 each."""
+    """The names have 1 and 3 tokens. Each token has the probability 1/2 without documents, 1 with a
+    hit and 1/4 with a miss.
+    """
 
     def scored(chance):
         logprobs = [math.log(chance)], [math.log(chance)] * 3
@@ -206,18 +210,21 @@ def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second
     assert set(added_tokens(FIRST, HIT.assign(prompt_dropped=2))) == {32}
 
 
-# Confidence as a measure and as a trigger.
+# Confidence, as a measure and as a trigger
 
 
 def test_the_optimum_has_a_range_that_loses_at_most_a_point():
-    """From 0.41 on t3 and t4 are looked up, t2 not; 0.60 is not below 0.60."""
+    """At thresholds from 0.41 to 0.60, t3 and t4 are looked up. t2 is not, because its confidence,
+    0.60, is not below the threshold.
+    """
     few, many_rows = (threshold_rows(passes, GRID, 50) for passes in (PASSES, many(500)))
     assert [row["value"] for row in few[:3]] == [0.41, 0.41, 0.6]
     assert few[0]["ci_low"] <= 0.41 <= few[0]["ci_high"]
-    # six tasks could hide a loss at any other threshold, or none at all; 3,000 could not
+    # with six tasks, a loss at any other threshold may go unnoticed; with 3,000 it may not
     for rows, ends in (few, [(0, 0.41), (0.41, 1)]), (many_rows, [(0.41, 0.41), (0.6, 0.6)]):
         assert [(row["ci_low"], row["ci_high"]) for row in rows[1:3]] == ends
-    # The largest falls. Low: half a task is gained and never lost; high: both are halved at the end
+    # the largest falls: in class low, half a task is gained and nothing is lost; in class high, the
+    # validity of both tasks is halved at the end
     assert [row["value"] for row in few[3:]] == pytest.approx([50, 25, 0, 25])
 
 
@@ -245,7 +252,7 @@ def test_every_order_begins_at_the_base_model_and_ends_at_dag():
     for name in ("confidence", "frequency", "random", "oracle"):
         assert value[f"share_0/{name}", "valid_percent"] == 50
         assert value[f"share_100/{name}", "valid_percent"] == 100 * 2.5 / 6
-    # t3, t4 and t5 are looked up; by frequency t2, t4 and t5.
+    # by confidence, t3, t4 and t5 are looked up; by frequency, t2, t4 and t5
     assert value["share_50/confidence", "valid_percent"] == 100 * 4 / 6
     assert value["share_50/frequency", "valid_percent"] == 100 * 3 / 6
     assert value["confidence", "valid_above_random_points"] == 100 * (4 - 2.75) / 6 / 3
@@ -279,7 +286,7 @@ def test_risk_is_the_share_of_wrong_answers_among_the_surest():
     assert value["coverage_50/frequency", "risk_percent"] == 100 / 3, "t3 is seen more than t2"
     for place in ("coverage_50/random", "coverage_100/ideal", "coverage_100/random"):
         assert value[place, "risk_percent"] == 50
-    # three of six wrong, last: risks 0, 0, 0, 1/4, 2/5, 3/6
+    # the three wrong answers are the least confident: risks 0, 0, 0, 1/4, 2/5, 3/6
     least = (1 / 4 + 2 / 5 + 3 / 6) / 6
     assert value["confidence", "aurc"] == least < value["frequency", "aurc"].expected
 

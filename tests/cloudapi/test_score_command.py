@@ -1,4 +1,6 @@
-"""`lookuplab score cloudapi`: lines in, judgements and a table out; bad input in clear words."""
+"""Tests `lookuplab score cloudapi`: it turns lines into judgements and a table, and says clearly
+what is wrong with bad input.
+"""
 
 import json
 
@@ -46,7 +48,9 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """Of what stands here, or of a good line with these fields."""
+    """The bad line is the text given here. If the text is an object, the bad line is a good line
+    with these fields.
+    """
     text, words = bad.split(" | ")
     line = json.loads(text)
     line = AWS | line if isinstance(line, dict) else line

@@ -1,4 +1,4 @@
-"""Tasks of all classes of frequency."""
+"""Tests the tasks of all frequency classes."""
 
 import json
 from collections import Counter

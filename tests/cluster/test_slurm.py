@@ -1,5 +1,5 @@
-"""A real SLURM on this machine: an array whose tasks are cancelled, run out of time and are
-requeued has the numbers of an unbroken run, with the files that docs/cluster has.
+"""Tests the files of docs/cluster with a real SLURM on this machine. An array whose tasks are
+cancelled, run out of time and are requeued gives the numbers of an unbroken run.
 """
 
 import os
@@ -18,7 +18,8 @@ from lookuplab.results.artifact import read_csv
 
 STARTER = Path(__file__).with_name("slurm.sh")
 PATIENCE = 420  # seconds
-# SLURM would wait for two minutes; at once, a node refuses the job ("credential revoked")
+# By default, SLURM waits for two minutes before it starts a requeued job. If the job started at
+# once, its node would refuse it ("credential revoked").
 SOON = "StartTime=now+10"
 ENDED = ("COMPLETED", "CANCELLED", "FAILED")
 NEEDED = ("munged", "slurmctld", "slurmd")
@@ -50,7 +51,9 @@ artifact.save(pd.DataFrame(rows))"""
 
 @pytest.fixture
 def slurm(request, tmp_path, monkeypatch):
-    """Runs a command of SLURM in the kit's checkout, on a controller and two nodes of its own."""
+    """Start a SLURM controller with two nodes. Return a function that runs a SLURM command in the
+    kit's checkout.
+    """
     if not request.config.getoption("--slurm"):
         pytest.skip("minutes, and daemons of its own: pytest tests/cluster --slurm")
     for name in NEEDED:
@@ -64,7 +67,7 @@ def slurm(request, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
     subprocess.run([STARTER, "start", folder], check=True)
     monkeypatch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
-    # the checkout has what a job needs: the files, and the program
+    # a job needs these files and this program in the checkout
     (kit.root / "docs").symlink_to(STARTER.parents[2] / "docs")
     (kit.root / ".venv" / "bin").mkdir(parents=True)
     program = kit.root / ".venv" / "bin" / "lookuplab"
@@ -90,7 +93,9 @@ def wait_until(happened):
 
 
 class Runs:
-    """A notebook that asks a tiny checkpoint 48 prompts: under SLURM, and unbroken."""
+    """Runs a notebook with 48 prompts for a tiny checkpoint: under SLURM, and
+    without interruption.
+    """
 
     def __init__(self, kit, slurm, model, monkeypatch):
         self.kit, self.slurm, self.setenv = kit, slurm, monkeypatch.setenv
@@ -98,7 +103,7 @@ class Runs:
         self.command = ("run", "counts", "-p", f"models={model}?batch_size=2")
         self.store = kit.root / "slurm.sqlite"
         self.setenv("LOOKUPLAB_STORE", str(self.store))
-        self.setenv("SLOW", "0.25")  # seconds a token
+        self.setenv("SLOW", "0.25")  # seconds per token
 
     def submit(self, file, *options):
         small = "--gres=none --cpus-per-task=1 --mem=500 --time=30 --signal=B:USR1@60".split()
@@ -106,7 +111,7 @@ class Runs:
         self.job = self.slurm(*call).strip()
 
     def states(self):
-        """(state, restarts) of the job, or of each task of an array."""
+        """Return {"": (state, restarts)} of the job, or {task of the array: (state, restarts)}."""
         found = {}
         for told in self.slurm("scontrol", "show", "job", self.job).strip().split("\n\n"):
             said = dict(re.findall(r"(ArrayTaskId|JobState|Restarts)=(\w+)", told))
@@ -133,7 +138,7 @@ class Runs:
         self.setenv("LOOKUPLAB_STORE", str(self.kit.root / "unbroken.sqlite"))
         assert "48 new" in self.kit.said(again)
         unbroken = read_csv(table)
-        # in other batches the last digits of log-probabilities differ
+        # the batches of the two runs differ, and with them the last digits of log-probabilities
         apart = (through_slurm.value - unbroken.value).abs().groupby(unbroken.metric).max()
         print(f"largest differences: {apart.to_dict()}")
         assert apart["tokens"] == 0 and apart["logprob"] < 1e-3

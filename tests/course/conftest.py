@@ -1,4 +1,4 @@
-"""The student bundle is made once, whichever of several test processes comes first."""
+"""Makes the student bundle once, in whichever test process comes first."""
 
 import lessons
 import pytest
@@ -7,7 +7,7 @@ from filelock import FileLock
 
 @pytest.fixture(scope="session")
 def bundle(shared):
-    """The unpacked student bundle."""
+    """Return the folder of the unpacked student bundle."""
     folder = lessons.paths.made(shared / "course")
     with FileLock(folder / "lock"):
         unpacked = folder / "lookuplab-course"

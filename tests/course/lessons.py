@@ -1,4 +1,6 @@
-"""Lessons run as in a class, without network; and answers tried where they have run."""
+"""Runs lessons as in a class, without a network, and tries answers to the exercises after each
+lesson has run.
+"""
 
 import json
 import os
@@ -64,24 +66,24 @@ print(_json.dumps(_found))"""
 
 
 def cells(file):
-    """Grade id -> cell."""
+    """Return {grade id: cell} of a notebook."""
     found = nbformat.read(file, as_version=4).cells
     return {cell.metadata.nbgrader.grade_id: cell for cell in found if "nbgrader" in cell.metadata}
 
 
 def shown(file):
-    """The text of a notebook's cells, without white space."""
+    """Return the text of a notebook's cells, without white space."""
     text = "".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
     return "".join(text.split())
 
 
 def hidden(file):
-    """Solutions and hidden tests of a lesson, without white space."""
+    """Return the solutions and hidden tests of a lesson, without white space."""
     return re.findall(r"###BEGIN(?:SOLUTION|HIDDENTESTS)(.+?)###END", shown(file))
 
 
 def run_python(*arguments, **variables):
-    """Run Python in the course's folder; it must end well."""
+    """Run Python in the course's folder. It must end without an error."""
     variables = os.environ | {name: str(value) for name, value in variables.items()}
     arguments = sys.executable, *arguments
     done = subprocess.run(arguments, cwd=FOLDER, env=variables, capture_output=True, text=True)
@@ -89,20 +91,24 @@ def run_python(*arguments, **variables):
 
 
 def bundle(folder):
-    """What a teacher does (``make course``), into ``folder``; returns the unpacked bundle."""
+    """Make the student bundle in ``folder`` as a teacher does (``make course``), and return the
+    unpacked bundle.
+    """
     run_python("bundle.py", LOOKUPLAB_COURSE=folder)
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
         packed.extractall(folder)
     unpacked = folder / "lookuplab-course"
-    (unpacked / "data/downloads").symlink_to(paths.DOWNLOADS)  # as at the installation
+    # in place of what the installation downloads
+    (unpacked / "data/downloads").symlink_to(paths.DOWNLOADS)
     return unpacked
 
 
 def autograded(lesson, unpacked):
-    """What two students hand in, graded by ``nbgrader autograde``: (score, maximum) of exercises in
-    code.
+    """Let ``nbgrader autograde`` grade the lessons of two students, and return each student's
+    (score, maximum) of the exercises in code.
 
-    One hands in the solutions, the other one what there was. The kit is the bundle's.
+    The first student hands in the solutions, the second the lesson without any answer. Both use the
+    bundle's copy of the kit.
     """
     folder = unpacked.parent
     file = f"{lesson}.ipynb"
@@ -125,8 +131,9 @@ def autograded(lesson, unpacked):
 
 
 def run(lesson, released, folder):
-    """The lesson on a part of its tasks, then every answer behind it: {case: what became of its answers,
-    "passes" or the error's name}.
+    """Run a lesson on a part of its tasks, and then try every answer to its exercises. Return
+    {case: what became of its answers}, where an answer either "passes" or raises an error, which is
+    given by its name.
     """
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     tried = nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))
@@ -147,10 +154,12 @@ def run(lesson, released, folder):
 
 
 def cases(lesson, released):
-    """[[case, answer, check], ...], solution and check of each exercise.
+    """Return [answers, solution, check] for each exercise of a lesson. Each of the answers is
+    [case, answer, check].
 
-    The answers: nothing written and the wrong ones, with what students see of the check; the
-    wrappers and the other right one.
+    The case "unsolved" is the cell of the student version, with the check that students see. The
+    cases "right", "wrong" and "wrapper" are from ANSWERS. Wrappers are also tried in a second case,
+    "wrapper, not blocked".
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []

@@ -1,5 +1,5 @@
-"""What students get: all that they need, nothing that answers for them, and the same in a
-container.
+"""Tests what students get: everything that they need, nothing that gives answers away, and the same
+in a container.
 """
 
 import re
@@ -41,7 +41,7 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """What a bundle is made of: a repository with one commit."""
+    """Make a repository with one commit, from which a bundle can be made."""
     monkeypatch.setattr(maker, "ROOT", tmp_path)
     for name in ("data/a.txt", "Makefile", "notebooks/course/lesson.ipynb", "tests/t.py"):
         paths.write_lines(tmp_path / name, ())
@@ -94,7 +94,8 @@ def test_code_of_the_kit_runs_by_hand_only_where_it_is_given():
             return kit(k, n)
 
     with by_hand(rates.wilson):
-        assert 0 < retries(3, 4)[0] < 0.75  # and what it calls itself
+        # wilson is allowed, and so are the functions that it calls
+        assert 0 < retries(3, 4)[0] < 0.75
     with pytest.raises(AssertionError, match=r"calls lookuplab\.scoring\.rates\.wilson"), by_hand():
         retries(3, 4)
     assert sys.getprofile() is None

@@ -1,4 +1,6 @@
-"""The course in a classroom: solutions pass, wrong answers fail, and no network is needed."""
+"""Tests the course as in a classroom: solutions pass, wrong answers fail, and no
+network is needed.
+"""
 
 import nbformat
 import pytest
@@ -12,8 +14,9 @@ each = pytest.mark.parametrize("lesson", LESSONS)
 def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
     lesson, bundle, shared, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("LOOKUPLAB_HOME", str(bundle))  # with the models and data of students
-    # what one lesson has asked, the next one finds
+    # only with the models and data that students have
+    monkeypatch.setenv("LOOKUPLAB_HOME", str(bundle))
+    # the lessons share the stored answers
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
     fates = run(lesson, bundle / "notebooks/course", tmp_path)
     for case in ("right", "solution again", "wrapper, not blocked"):
@@ -24,7 +27,7 @@ def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
 
 
 def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing(bundle):
-    solved, idle = autograded("lesson0_tokens", bundle)  # a quick one
+    solved, idle = autograded("lesson0_tokens", bundle)  # it is a quick lesson
     assert solved[0] == solved[1] == idle[1] >= 8 and idle[0] == 0
 
 

@@ -1,4 +1,4 @@
-"""Pages under sliders move with the numbers."""
+"""Tests that the pages under sliders change with the numbers."""
 
 from lookuplab_notebooks.sliders import slide
 

@@ -1,4 +1,6 @@
-"""Models that ask: on what they are tested, and lookups by the mark's probability."""
+"""Tests models that ask for documentation: the tasks on which they are tested, and lookups by the
+mark's probability.
+"""
 
 from collections import Counter
 
@@ -16,7 +18,7 @@ from recipes.mini.corpus import DEVELOPMENT_TASKS, FURTHER
 def test_half_of_the_drawn_apis_are_tested_on_two_tasks_at_most_and_no_development_api():
     further = load_tasks(FURTHER)
     tests = asking.tested(further[::-1])
-    assert tests == asking.tested(further)  # whatever the order
+    assert tests == asking.tested(further)  # in whatever order the further tasks are
     apis = Counter(task.target for task in tests)
     assert len(apis) == 375 and max(apis.values()) == 2
     assert len({task.target for task in tests if not task.count_name}) == 125
@@ -38,4 +40,5 @@ def test_at_equal_lookups_asking_helps_those_with_the_likeliest_mark():
     ways = looked_up(p, [1, 2, 3, 4], [0, 0.5, 1], 100)
     for way, expected in {"asked": 1, "confidence": 0.75, "random": 0.75}.items():
         assert ways[way].mean(axis=0).tolist() == [0.5, expected, 1]
-    assert looked_up(p, [1, 2, 3, 4], [0.25], 0)["asked"].mean() == 0.5  # the mark was right
+    # the likeliest mark is where the answer was wrong anyway, so a wrong document costs nothing
+    assert looked_up(p, [1, 2, 3, 4], [0.25], 0)["asked"].mean() == 0.5

@@ -1,4 +1,6 @@
-"""How often a model must have seen an API: the logistic curve and its crossings."""
+"""Tests the logistic curve of validity over how often a model has seen an API, and the curve's
+crossings.
+"""
 
 import numpy as np
 import pandas
@@ -14,7 +16,7 @@ def test_crossings_of_known_curves():
     falling = (-1, -1)
     found = list(map(half, (alone, documented, flat, falling)))
     assert found == [4 / 1.2, 0.5 / 0.4, -np.inf, np.inf]
-    # the second is better, up to where both are the same: never, always, nowhere
+    # the second curve is better than the first up to some count, always, and never
     pairs = (alone, documented), (falling, flat), (flat, documented)
     assert [meeting(*pair) for pair in pairs] == [3.5 / 0.8, np.inf, -np.inf]
 

@@ -1,4 +1,4 @@
-"""Lets the tests in this folder import the small models and servers that lie beside them."""
+"""Lets the tests in this folder import the small models and servers that are in it."""
 
 import functools
 
@@ -8,5 +8,7 @@ from tiny_architectures import save
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory):
-    """Architecture -> the folder of its tiny checkpoint, written once."""
+    """Return a function that maps an architecture to the folder of its tiny checkpoint. Each
+    checkpoint is written once.
+    """
     return functools.cache(lambda name: str(save(tmp_path_factory.mktemp(name), name)))

@@ -1,5 +1,5 @@
-"""Architectures of Transformers that can write text, as tiny random checkpoints in float32, are
-answered as by their own forward passes without a cache, or refused.
+"""Tests architectures of Transformers that can write text, with tiny random checkpoints in float32.
+A local model gives the same answers as plain forward passes without a cache, or is refused.
 """
 
 import pytest
@@ -13,8 +13,8 @@ from lookuplab.models import Decoding, Prompt
 from lookuplab.models.batch import decoder_start
 from lookuplab.models.local import LocalModel
 
-# one of each kind: recurrent layers beside attention's, linear attention, convolutions, ALiBi,
-# attention in chunks, sliding windows, experts with sinks, an encoder
+# one of each kind: recurrent layers next to attention layers, linear attention, convolutions,
+# ALiBi, chunked attention, sliding windows, experts with attention sinks, an encoder
 RIGHT = "bamba qwen3_next lfm2 mpt llama4_text gemma3_text gpt_oss bart".split()
 WRONG = "mamba rwkv minimax".split()
 TEXTS = (
@@ -25,7 +25,7 @@ TEXTS = (
 PROMPTS = [Prompt(str(at), text) for at, text in enumerate((*TEXTS, "# a\n" * 6 + TEXTS[1]))]
 EIGHT = Decoding(max_new_tokens=8)
 LAYERS = 4
-# a configuration's own name for each size -> what it is here, if it has that name
+# number -> the sizes that get this number, by all names that configurations have for them
 SIZES = {
     32: "hidden_size d_model n_embd dim embed_dim embedding_size rotary_dim decoder_hidden_size",
     48: "intermediate_size ffn_dim d_ff n_inner encoder_ffn_dim decoder_ffn_dim "
@@ -50,7 +50,7 @@ SIZES = {
 }
 TINY = {name: size for size, names in SIZES.items() for name in names.split()}
 TOKENS = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, "decoder_start_token_id": 0}
-# what cannot be guessed
+# settings that cannot be derived from the names of the sizes
 OWN = {
     "bamba": {"mamba_n_heads": 8, "mamba_expand": 2, "attn_layer_indices": [1, 3]},
     "gemma3_text": {"layer_types": ["sliding_attention", "full_attention"] * 2},
@@ -63,7 +63,7 @@ OWN = {
 
 
 def configured(kind):
-    """A tiny configuration of this class, and of all within it."""
+    """Return a tiny configuration of this class. The configurations within it are tiny, too."""
     usual = kind()
     usual.allow_global_per_layer_attribute_access = True
     given = {name: size for name, size in TINY.items() if is_size(usual, name)}
@@ -84,7 +84,7 @@ def is_size(config, name):
 
 
 def save(folder, name):
-    """A tiny checkpoint whose most likely tokens stand clear of each other."""
+    """Write a tiny checkpoint whose most likely tokens are never nearly tied."""
     torch.manual_seed(0)
     config = configured(transformers.CONFIG_MAPPING[name])
     if config.is_encoder_decoder:
@@ -93,7 +93,8 @@ def save(folder, name):
     config.save_pretrained(folder)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     if type(config) not in kind._model_mapping:
-        return folder  # of no class that reads text, so there are no weights to write
+        # no class that reads text has this configuration, so there are no weights to write
+        return folder
     module = kind.from_config(config, dtype=torch.float32)
     with torch.no_grad():
         for part, weight in module.named_parameters():
@@ -105,7 +106,9 @@ def save(folder, name):
 
 @torch.inference_mode()
 def plainly(model, prompt):
-    """Tokens and log-probabilities, each by a forward pass over all before it, without a cache."""
+    """Return (tokens, log-probabilities) of a greedy answer. Each token comes from a forward pass
+    over everything before it, without a cache.
+    """
     ids = model.prompt_ids(prompt.text)
     start = [] if model.causal else [decoder_start(model.module)]
     tokens = []
@@ -134,7 +137,7 @@ def test_an_architecture_answers_alone_and_in_a_batch_as_without_a_cache(tmp_pat
 
 
 def refusal(folder):
-    with pytest.raises(UserError, match=r"^.*$") as raised:  # of one line
+    with pytest.raises(UserError, match=r"^.*$") as raised:  # the message has one line
         answered(LocalModel(str(folder)), EIGHT, PROMPTS)
     return str(raised.value)
 

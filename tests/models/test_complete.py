@@ -1,4 +1,6 @@
-"""``complete`` and ``score``: order, reuse, exact keys, sharing, the list of used answers."""
+"""Tests ``complete`` and ``score``: order, reuse, exact keys, sharing among processes, and the log
+of used answers.
+"""
 
 import math
 import os
@@ -105,7 +107,9 @@ PROMPT = Prompt("a", "x = ", "be brief")
 
 
 def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continuation=""):
-    """The key under which ``complete`` or, without a decoding, ``score`` keeps an answer."""
+    """Return the key under which ``complete`` keeps an answer. If ``decoding`` is None, return the
+    key of ``score``.
+    """
     return next(completions.keys_of(identity, decoding, [(prompt, continuation, sample)]))[0]
 
 
@@ -136,8 +140,8 @@ def test_the_key_does_not_change_with_what_changes_no_answer():
 
 
 def test_keys_of_stores_that_exist_stay_as_they_were():
-    """Written down before choices existed: prompts without them and scored continuations keep their
-    keys.
+    """The keys were written down before prompts could have choices. Prompts without choices and
+    scored continuations must keep their keys.
     """
     sampled = Decoding(temperature=0.5, n=3, stop=("a",))
     assert [key(), key(decoding=sampled, sample=2), key(decoding=None, continuation="1")] == [
@@ -153,7 +157,7 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
     asked = {"store": False, "changes": [{"margin": margin} for margin in margins]}
     for tool in ("jedi 1", "jedi 2"):
         ask([PROMPT], FOUR, tool=tool, **asked)
-    score(ToyModel(), [(PROMPT, "x")], store=False)  # no answer
+    score(ToyModel(), [(PROMPT, "x")], store=False)  # a score is not an answer, so it is not logged
     ask(many_prompts(1), FOUR, **asked)
     rows = [line.split(",") for line in (tmp_path / "log").read_text().splitlines()]
     assert rows[:4] == rows[4:8] and len(rows) == 12 and rows[8][3] != rows[0][3]
@@ -207,10 +211,10 @@ def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tm
         assert [other.wait() for other in [begun(1), begun(2)]] == [0, 0]
         with CompletionStore(store) as opened:
             assert len(opened.present()) == 120
-        # a process that starts late may find everything answered, and then has no log
+        # a process that starts late may find everything answered; then it writes no log
         first, more, most = [log.read_text().split() if log.is_file() else [] for log in logs]
         assert len(first) == 10 and len({*first, *more, *most}) == 120
-        # two of its third batch were in flight when it hung
+        # eight answers of two batches were stored, and two of the third were in flight when it hung
         assert {*first[:8]}.isdisjoint(more + most)
         hung.send_signal(signal.SIGCONT)
         assert hung.wait() == 0

@@ -1,4 +1,6 @@
-"""Constrained names: always one of the choices, never run on, the same whatever the batch."""
+"""Tests constrained names: each name is one of the choices, never runs on, and does not depend on
+the batch.
+"""
 
 import re
 from dataclasses import replace

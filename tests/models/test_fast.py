@@ -1,4 +1,6 @@
-"""The fast path of local models on a CPU: the answers of the general path, or not taken."""
+"""Tests the fast path of local models on a CPU: it gives the answers of the general path, or it is
+not taken.
+"""
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from lookuplab.models.local import LocalModel
 
 START = "import boto3\nclient = boto3.client('s3')\n"
 TEXTS = ("x =", START, START, START + "client.", START + "client.put_object(", "def read(path):\n")
-# more rows than a block has, whose cache grows
+# more rows than one block has, and prompts of growing length, so that the cache must grow
 PROMPTS = [Prompt(f"{at}", at // 6 * "# a\n" + TEXTS[at % 6]) for at in range(40)]
 GREEDY = Decoding(max_new_tokens=24)
 

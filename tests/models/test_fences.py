@@ -1,4 +1,6 @@
-"""Fences as CommonMark has them: which block of an answer is the code, whatever opens it."""
+"""Tests fences as CommonMark defines them: which block of an answer is the code, whatever opens the
+block.
+"""
 
 import pytest
 
@@ -44,7 +46,7 @@ def test_of_several_blocks_the_python_one_is_taken(other):
 @pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "1. ", "- "])
 @pytest.mark.parametrize("end", ["\n{}```\n", "\n", ""])
 def test_code_loses_the_indentation_of_its_fence(margin, end):
-    """CommonMark 0.31, Sections 4.5 and 5.2; a fence that stays open, too."""
+    """See CommonMark 0.31, Sections 4.5 and 5.2. A fence may also stay open."""
     behind = margin if margin.isspace() else " " * len(margin)
     answer = f"Do:\n\n{margin}```python\n{behind}if x:\n{behind}    f(a=1)" + end.format(behind)
     (block,) = blocks(answer)
@@ -62,7 +64,7 @@ def test_words_before_a_fence_in_its_line_indent_nothing():
 @pytest.mark.parametrize("mark", ["> ", " > > ", " > "])
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_quoted_block_loses_the_signs_of_its_quotation(fence, mark, closed):
-    """CommonMark 0.31, Section 5.1."""
+    """See CommonMark 0.31, Section 5.1."""
     lines = [f"{fence}python", "if x:", "    f(a=1)", *[fence] * closed]
     answer = "So:\n\n" + "\n".join(mark + line for line in lines) + "\n\nThat is it."
     (block,) = blocks(answer)

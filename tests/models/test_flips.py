@@ -1,7 +1,8 @@
-"""One flipped bit anywhere in a file of a store: named in one line, or harmless.
+"""Tests that one flipped bit anywhere in a file of a store is reported in one line, or does no
+harm.
 
 `pytest tests/models/test_flips.py --flips 25` tries more places than the usual few, which are the
-same every time. A file of the record is read only with its own hash: ``test_record``.
+same in every run. A file of the record is read only if its hash is right (``test_record``).
 """
 
 import random

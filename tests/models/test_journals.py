@@ -1,4 +1,6 @@
-"""Stores on file systems that machines share: whoever reads, from wherever, finds the same."""
+"""Tests stores on file systems that several machines share: every process on every machine finds
+the same answers.
+"""
 
 import errno
 import shutil
@@ -12,7 +14,7 @@ from lookuplab.models.store import is_local
 
 @pytest.fixture
 def shared(tmp_path):
-    """Opens a store that has journals: each time as another process would."""
+    """Return a function that opens a store with journals, each time as a new process would."""
     (tmp_path / "kept.sqlite.journals").mkdir()
     return lambda: Kept(tmp_path / "kept.sqlite")
 
@@ -30,7 +32,7 @@ def test_a_disk_that_refuses_locks_or_shared_memory_gets_journals(tmp_path, monk
     monkeypatch.setattr(refused, refuse)
     with Kept(tmp_path / "kept.sqlite") as store:
         store.add({"a": 1})
-    monkeypatch.undo()  # as another machine sees it
+    monkeypatch.undo()  # another machine has no such error
     with Kept(tmp_path / "kept.sqlite") as store:
         assert store.get("a") == {"a": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["kept.sqlite.journals"]
@@ -73,7 +75,7 @@ def test_half_a_line_and_a_flipped_bit_are_left_out_and_made_anew(shared, tmp_pa
 def test_what_sqlite_has_not_moved_from_its_log_is_found_from_journals(tmp_path):
     with Kept(tmp_path / "first.sqlite") as store:
         store.add({"a": 1})
-        for ending in "", "-wal":  # as a killed process leaves them
+        for ending in "", "-wal":  # the files that a killed process leaves
             shutil.copy(tmp_path / f"first.sqlite{ending}", tmp_path / f"kept.sqlite{ending}")
     (tmp_path / "kept.sqlite.journals").mkdir()
     with Kept(tmp_path / "kept.sqlite") as store:

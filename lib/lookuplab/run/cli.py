@@ -56,8 +56,8 @@ for file in Path(commands.__file__).parent.glob("*.py"):
 
 def main() -> None:
     """Run the console script."""
-    # Relative paths in environment variables are relative to the folder in PWD. Notebooks work in
-    # other folders, but inherit this variable.
+    # A relative path in LOOKUPLAB_STORE starts at $PWD. A notebook's kernel works in another
+    # folder, but inherits $PWD.
     os.environ["PWD"] = os.getcwd()
     with stoppable():
         cli(prog_name="lookuplab")

@@ -1,7 +1,7 @@
-"""Loads profiles, and makes a checked job from a notebook and a profile.
+"""Loads profiles, makes a job from a notebook and a profile, and checks the job.
 
-Errors in what the user asks for are found here, before anything runs: an unknown parameter, a value
-of the wrong type, a missing model or file.
+The user's mistakes are found here, before anything runs: an unknown parameter, a value of the wrong
+type, a missing model or file.
 """
 
 import os
@@ -38,40 +38,40 @@ from lookuplab.stackoverflow.corpus import PUBLISHED
 KEY_VARIABLE = "OPENAI_API_KEY"
 # tasks whose frequency classes were counted in public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
+# the smallest sensible value of a notebook's parameter, if it is not 0
 LEAST = {
-    ("own/agent", "precision"): -1,  # -1 means BM25 alone; real precisions begin at 0
+    ("own/agent", "precision"): -1,  # -1 means BM25 alone; precisions in percent begin at 0
     ("own/package", "per_class"): 1,
     ("own/snippets", "shown"): 1,
 }
-# parameters that name what a notebook in the folder `own` is about
+# parameters that name the user's material, which a notebook in the folder `own` examines
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
-_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}
+_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}  # parameter -> end of an error message
 _RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
-# beginnings by which a value counts as a path; data/ and runs/ are folders of the checkout
+# a value that begins like this counts as a path; data/ and runs/ are folders of the checkout
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
 _YAML = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The settings of a run: parameters from one YAML ``file`` and from the command line. No code
-    depends on which profile is used.
+    """The settings of a run: parameters from one YAML ``file`` and from the command line.
 
-    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook,
-    which must declare them. ``committed`` says that the figures are kept in the repository;
-    otherwise they are written under ``runs/``. ``by_model`` says that a run on other models has
-    figures of its own. ``threads`` is the number of threads per notebook; 0 divides the cores among
-    the notebooks that run at once, but the last bits of floating-point numbers then depend on how
-    many run. ``steps`` is {path: instructions}. The instructions say how to make a missing file or
-    folder that a parameter names by this path, or by a path that begins with it.
-
-    ``given`` is {parameter: value} from the command line, and overrides all other values. If it is
-    not empty, figures go under ``runs/``, so that they never replace committed figures. There is
-    one exception: with ``by_model``, if only models are given, figures go to the usual place. In
-    both places, models that are given to such a profile have their own folder,
-    ``<profile>/<models>``.
+    - ``parameters`` apply to every notebook that declares them, and ``notebooks[id]`` to one
+      notebook, which must declare them.
+    - ``committed`` says that the figures belong to the repository; otherwise they are written below
+      ``runs/``.
+    - ``by_model`` says that a run of models from the command line has its own folder of figures.
+    - ``threads`` is the number of threads per notebook. 0 divides the cores among the notebooks
+      that run at once, but then the last bits of floating-point numbers depend on their number.
+    - ``steps`` is {path: instructions}. If a parameter names a missing file or folder whose path
+      begins with this path, the instructions tell the user how to make it.
+    - ``given`` is {parameter: value} from the command line, and overrides all other values. If it
+      is not empty, figures go below ``runs/``, so that they never replace committed figures. There
+      is one exception: with ``by_model``, if only models are given, figures go to the usual folder.
+      In both cases, such models have a folder of their own, ``<profile>/<models>``.
     """
 
     file: Path
@@ -86,19 +86,19 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """Return the profile's name, such as ``paper``. If it has ``by_model`` and the command line
-        names the models, they are part of the name: ``paper/bigcode--starcoder2-3b``.
+        """Return the profile's name, such as ``paper``. With ``by_model``, models from the command
+        line are part of the name: ``paper/bigcode--starcoder2-3b``.
         """
         models = [model for value in self._models for model in fitted([""], value, "models")]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
-        # the names of two hub models never become the same folder: bigcode--starcoder2-3b,
+        # "@" is kept, so that two revisions of a model have two folders: bigcode--starcoder2-3b and
         # bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
         return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
 
     def covers(self, notebook: Notebook) -> bool:
         """Return whether this profile runs a notebook. The profile ``published`` runs the notebooks
-        whose own parameters name it. Every other profile runs all other notebooks.
+        whose parameters cells name it. Every other profile runs all other notebooks.
         """
         return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
 
@@ -109,16 +109,16 @@ class Profile:
 
     @property
     def figures(self) -> Path:
-        """Return the folder that has the artifacts, as ``<profile>/<paper>/<artifact>``."""
+        """Return the folder of the figures. Artifacts are in it as ``<profile>/<paper>/<name>``."""
         if self.committed and len(self._models) == len(self.given):
             return paths.FIGURES
         return paths.RUNS / "figures"
 
 
 def load_profile(name: str) -> Profile:
-    """Return the profile ``name``: one of the kit's profiles, or the path of your own YAML file.
-    ``paper/OWNER/MODEL`` is the paper profile with this model in place of the paper's. Raises
-    UserError if there is no such profile.
+    """Return the profile ``name``: one of the kit's profiles, or the path of the user's own YAML
+    file. ``paper/OWNER/MODEL`` is the profile ``paper`` with this model instead of the paper's.
+    Raises UserError if there is no such profile.
     """
     stem, _, models = name.partition("/")
     file = PROFILES / f"{stem}.yaml"
@@ -136,6 +136,7 @@ def load_profile(name: str) -> Profile:
             },
         )
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
+            # raises TypeError for a key that is not a text
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {error}") from error
@@ -151,7 +152,7 @@ def load_profile(name: str) -> Profile:
 
 
 def made_profile(name: str) -> Profile:
-    """Return the profile ``name``. Raises UserError if it has no figures yet."""
+    """Return the profile ``name``. Raises UserError if no run has made figures of it yet."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
@@ -162,7 +163,7 @@ def made_profile(name: str) -> Profile:
 
 
 class Named(NamedTuple):
-    """A text among the values of a job's parameters. The properties tell what it names."""
+    """A text among the values of a job's parameters. The properties say what the text names."""
 
     parameter: str
     text: str
@@ -173,8 +174,8 @@ class Named(NamedTuple):
 
     @property
     def place(self) -> Path | None:
-        """Return the path of the text's file or folder, if the text is a path or names a model from
-        the package index; otherwise None.
+        """Return the path of the file or folder that the text names: the path itself, or the folder
+        of a model from the package index. Return None if the text names anything else.
         """
         source = downloads.load().get(bare(self.text))
         if source and source.kind == "package":
@@ -190,13 +191,15 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook to execute. ``parameters`` are injected into the notebook; ``values`` are all
-    the notebook's parameters after the injection.
+    """One notebook to execute under a profile.
 
-    ``output`` is the path of the executed copy. Artifacts go to the folder ``<profile>/<paper>`` in
-    ``figures``. ``notes`` are lines for the user about models of the profile that are left out
-    because their API key is not set. ``environment`` has further environment variables for the
-    notebook's process.
+    - ``parameters`` are injected into the notebook. ``values`` are all of the notebook's parameters
+      after the injection.
+    - ``output`` is the path of the executed copy.
+    - Artifacts go to the folder ``<profile>/<paper>`` in the folder ``figures``.
+    - ``notes`` are lines for the user about models of the profile that are left out because their
+      API key is not set.
+    - ``environment`` has additional environment variables for the notebook's process.
     """
 
     notebook: Notebook
@@ -218,18 +221,21 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Return the notebook's id. If the job is a case of a sweep, the case's number follows."""
+        """Return the notebook's id, followed by the number of the case if the job is one of a
+        sweep: ``cloudapibench/fig1_perplexity [002]``.
+        """
         case = self.output.parent.name
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
     def beside(self, suffix: str) -> Path:
-        """Return the path of a file beside the executed copy: ``suffix`` is ".log" for the log,
-        ".answers.csv" for the answers, ".ran" for the fingerprint.
+        """Return the path of a file about the run, in the same folder as the executed copy and with
+        the same name but for the ``suffix``: ".log" is the log, ".answers.csv" the list of answers,
+        ".ran" the fingerprint.
         """
         return self.output.with_suffix(suffix)
 
     def named(self) -> Iterator[Named]:
-        """Yield every text among the parameters' values, and every text in a list among them. Empty
+        """Yield every text that is the value of a parameter, or an item of such a value. Empty
         texts are left out.
         """
         for name, value in self.values.items():
@@ -238,7 +244,7 @@ class Job:
                     yield Named(name, item)
 
     def models(self) -> list[str]:
-        """Return every model in the job's parameters."""
+        """Return the texts that name models in the job's parameters."""
         return [named.text for named in self.named() if named.is_model]
 
 
@@ -246,10 +252,10 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
     """Return the job that runs a notebook under a profile. The job's parameters have the names and
     types that the notebook declares.
 
-    ``given`` has further values from the command line; the notebook must declare their names. Of
-    the profile's parameters, those that the notebook declares are used. Models on the hub get the
-    revision pinned in ``data/sources.toml``. Models of the profile whose API key is not set are
-    left out if others remain. Raises UserError for an unknown name or a wrong type.
+    ``given`` has further values from the command line, under names that the notebook must declare.
+    Parameters of the profile that the notebook does not declare are ignored. Models on the hub get
+    the revision that ``data/sources.toml`` pins. Models of the profile whose API key is not set are
+    left out, unless none would remain. Raises UserError for an unknown name or a wrong type.
     """
     if not profile.covers(notebook):
         raise UserError(
@@ -278,14 +284,14 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
             value = keyed or value
         if name in requested or value != declared[name]:
             parameters[name] = _each(value, downloads.pinned) if is_model else value
-    # a run with your own parameters does not replace the profile's executed copy
+    # a run with the user's own parameters must not replace the profile's executed copy
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
     figures = profile.figures
     if notebook.is_copy:  # a copy must not overwrite the files of its original
         figures = paths.RUNS / "copies" / notebook.name
         output = figures / profile.name / f"{notebook.id}.ipynb"
-    if is_own and notebook.paper == "own":  # each subject has its own figures and executed copy
+    if is_own and notebook.paper == "own":  # each material has its own figures and executed copy
         material = [Path(parameters[name]).name for name in _MATERIALS if name in profile.given][:1]
         figures = figures.joinpath(*material)
         output = paths.RUNS.joinpath("own", *material, profile.name, f"{notebook.id}.ipynb")
@@ -299,8 +305,8 @@ def settable(notebooks: Iterable[Notebook]) -> list[str]:
 
 
 def missing_key(model: str) -> str:
-    """Return the name of the environment variable that must hold the model's key, if the variable
-    is not set. Return "" if the model needs no key or the variable is set.
+    """Return the name of the environment variable that must hold the model's API key, but is not
+    set. Return "" if the model needs no key, or if the variable is set.
     """
     place, options = split_options(model)
     variable = options.get("key_variable", KEY_VARIABLE)
@@ -308,10 +314,10 @@ def missing_key(model: str) -> str:
 
 
 def problems(job: Job) -> Iterator[str]:
-    """Yield a line for everything that this machine lacks or that the notebook cannot use. The line
-    says what to do about it.
+    """Yield a line for each problem of a job: something that this machine lacks, or a value that
+    the notebook cannot use. The line says what to do about it.
 
-    Downloads that are fetched automatically do not count as missing. The network is not used.
+    Downloads that ``check`` fetches do not count as missing. The network is not used.
     """
     fetched = {source.path for source in from_network(job)}
     if roles := job.profile.given.get("roles"):
@@ -329,7 +335,7 @@ def problems(job: Job) -> Iterator[str]:
         name, text, place = *named, named.place
         if key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
-        # max_calls limits the calls of tools, which only a served model can use
+        # a notebook with the parameter max_calls lets models call tools, which needs an endpoint
         elif named.is_model and "max_calls" in job.values and not is_remote(text):
             yield f"parameter {name!r} names {text!r}: give an endpoint, http://HOST:PORT/v1#MODEL"
         elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
@@ -354,12 +360,12 @@ def problems(job: Job) -> Iterator[str]:
 
 def is_known(named: Named, job: Job) -> bool:
     """Return whether this machine has the package, repository, corpus, folder of word vectors or
-    benchmark that a parameter names. Return True for all other parameters, and for names that can
-    be checked only by a download: a release (``name==version``), or a data set on the hub. Nothing
-    is imported.
+    benchmark that a parameter names. Return True for any other parameter, and for a name that only
+    a download could check: a release (``name==version``), or a data set on the hub. Nothing is
+    imported.
     """
     name, text = named
-    # own/snippets imports its package, and needs its corpus here to search it
+    # own/snippets has an encoder; it imports the package, and searches the corpus on this machine
     is_searched = "encoder" in job.values
     if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
         if name == "benchmark":
@@ -371,17 +377,17 @@ def is_known(named: Named, job: Job) -> bool:
     if name in ("repository", "repositories") and python_sources.is_fetched():
         return text.isidentifier() and (python_sources.folder() / text).is_dir()
     if name in ("corpus", "queries_of"):
-        # a corpus that is only counted may be on the hub
+        # a corpus in which APIs are only counted may be on the hub
         return text in ("mini", *PUBLISHED) or ("/" in text and not is_searched)
     return name != "words"
 
 
 def is_module(name: str) -> bool:
-    """Return whether a module is installed, such as ``json.decoder``. Only look for files, because
-    an import would run code.
+    """Return whether a module is installed, such as ``json.decoder``. Its files are looked for,
+    because importing it would run its code.
     """
     first, *parts = name.split(".")
-    with suppress(ValueError):  # an empty name raises it
+    with suppress(ValueError):  # raised for an empty name
         spec = find_spec(first)
         places = [*((spec and spec.submodule_search_locations) or ())]
         for part in parts:
@@ -396,8 +402,8 @@ def is_module(name: str) -> bool:
 
 def senseless(job: Job) -> Iterator[str]:
     """Yield a line for each parameter that the command line sets to a value that makes no sense: an
-    empty list, a number below 0 (or below the one in LEAST), or a number too large for a count.
-    Only the kit's notebooks are checked, because your own may have a use for such values.
+    empty list, a number below 0 (or below the number in LEAST), or a number too large for a count.
+    Only the kit's notebooks are checked, because the user's own may have a use for such values.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -406,17 +412,15 @@ def senseless(job: Job) -> Iterator[str]:
         if not items and declared and name != "models":  # ``problems`` asks for a model
             yield f"parameter {name!r} is empty: give at least one value"
         least = LEAST.get((job.notebook.id, name), 0)
-        # NaN and infinity are not in this range either
+        # the comparison also rejects NaN and infinity
         if any(isinstance(it, int | float) and not least <= it <= sys.maxsize for it in items):
             yield f"parameter {name!r} is {value!s:.40}; it must be at least {least}, not too large"
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:
-    """Yield a line that says why the job's models should not answer the job's tasks. Yield nothing
-    if they may.
-
-    The frequency classes of the mini tasks are based on counts in the mini models' training corpus,
-    and say nothing about other models.
+    """Yield a line if the job gives the mini tasks to models other than the mini models. The
+    frequency classes of these tasks were counted in the mini models' training corpus, and say
+    nothing about other models.
     """
     folder = path_of(job.values.get("tasks_file", "")).resolve().parent
     strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
@@ -430,8 +434,8 @@ def foreign_tasks(job: Job) -> Iterator[str]:
 
 
 def from_network(job: Job) -> list[downloads.Source]:
-    """Return the downloads that a job needs, whether fetched or not: models on the hub, and entries
-    of ``data/sources.toml``.
+    """Return the downloads that a job needs, fetched or not: models on the hub, and the
+    environments and files in ``data/sources.toml`` that its parameters name.
     """
     sources = downloads.load().values()
     needed = []
@@ -454,8 +458,9 @@ def from_network(job: Job) -> list[downloads.Source]:
 
 
 def check(job: Job) -> None:
-    """Check that everything that the parameters name exists on this machine, fetch missing
-    downloads, and check that models on the hub exist. Raises UserError if something is missing.
+    """Check that this machine has everything that the job's parameters name. Fetch missing
+    downloads; of models on the hub, fetch only the configuration, which shows that they exist.
+    Raises UserError if something is missing.
 
     Without this check, a run could fail at its third model, after hours.
     """
@@ -466,13 +471,13 @@ def check(job: Job) -> None:
 
 
 def path_of(item: str) -> Path:
-    """Return the path that a parameter's value stands for; for ``FOLDER/*``, this is the folder."""
+    """Return the path that the value of a parameter names. For ``FOLDER/*``, this is the folder."""
     return paths.ROOT / paths.expanded(bare(item).removesuffix("/*"))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
-    """Apply ``change`` to a text, or to every text of a list. The prefix ``vllm:`` and the options
-    of a model's name are not changed.
+    """Return ``value`` with ``change`` applied to a text, or to every text in a list. The prefix
+    ``vllm:`` and the options after a model's name stay as they are.
     """
     if isinstance(value, list):
         return [_each(item, change) for item in value]

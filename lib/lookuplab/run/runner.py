@@ -1,8 +1,9 @@
 """Executes jobs. Papermill runs each notebook in a separate process (``execute``); several
 notebooks may run at once.
 
-``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` runs several jobs. If
-the process that waits for a notebook ends for any reason, the notebook's process ends, too.
+``run_one`` runs one job, on this machine or on a worker of a Dask cluster. ``run_jobs`` runs
+several jobs. If the process that waits for a notebook ends for any reason, the notebook's process
+ends, too.
 """
 
 import gzip
@@ -47,20 +48,22 @@ from lookuplab.work import (
     stated,
 )
 
-# Environment variables that a launcher sets for its processes. A notebook does not get them;
-# otherwise, if it trained a model, it would wait for the other processes.
+# Environment variables that a launcher (accelerate, torchrun) sets for its processes. A notebook
+# does not get them, because a notebook that trains a model would wait for the other processes.
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
-# the meanings of the counts in the log of answers (``store.USES_VARIABLE``), in the log's order
+# where answers and judgements came from: the counts in the file of ``store.USES_VARIABLE``, in
+# their order
 USES = ("from the record", "found in the store", "new")
-EARLIER = 5  # the judged answers of this many runs are kept, in addition to those of the last run
-NUMBERS = "numbers.csv"  # ending of the file with the rows of all artifacts of such a run
+EARLIER = 5  # the judged answers of this many runs before the last are kept, too
+NUMBERS = "numbers.csv"  # the end of the name of a file with the rows of all artifacts of a run
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
-# attempts to start a kernel, because two kernels that start at once may choose the same port
+# A kernel is started up to this many times, because two kernels that start at once may choose the
+# same port, and then one of them fails.
 STARTS = 3
-# If at least so many notebooks run, the modules IMPORTED are imported once for all of them, which
-# takes as long as for two notebooks.
+# For at least MANY notebooks, the modules IMPORTED are imported once, and not by each notebook.
+# This takes as long as the imports of two notebooks.
 MANY = 5
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
 ipykernel.debugger matplotlib_inline.backend_inline transformers.models.auto.tokenization_auto
@@ -69,10 +72,10 @@ transformers.models.gpt2.modeling_gpt2 transformers.models.t5.modeling_t5"""
 
 
 class Part(NamedTuple):
-    """This process's part of the work: part ``number``, counted from 0, out of ``of`` parts. Each
-    process begins with its own part, and continues with what other processes have not yet done, so
-    no process waits. If ``draws`` is False, the process does not write artifacts to the usual
-    place. ``in_array`` says that the process belongs to a SLURM array.
+    """This process's part of the work: part ``number``, counted from 0, of ``of`` parts. Each
+    process begins with its own part. Then it continues with whatever other processes have not done
+    yet, so no process waits. If ``draws`` is False, the process writes its artifacts to a separate
+    folder (see ``apart``). ``in_array`` says that the process belongs to a SLURM array.
     """
 
     number: int = 0
@@ -83,17 +86,17 @@ class Part(NamedTuple):
     here: int = 1
 
     def processors(self) -> list[int]:
-        """Return the numbers of the processors to which this process's notebooks are bound. []
-        means that they are bound to none, and may use all.
+        """Return the numbers of the processors to which this process's notebooks are bound. An
+        empty list means that they may use all processors.
         """
         visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
         return visible[self.local :: self.here]
 
 
 class Ended(NamedTuple):
-    """How a notebook's run ended. ``failure`` is None if the notebook did not fail. ``uses`` counts
-    the answers that the notebook found and generated, in the order of ``USES``. ``warnings`` are
-    lines for the terminal that the notebook printed with ``say``.
+    """The outcome of a notebook's run. ``failure`` is None if the notebook did not fail. ``uses``
+    are the numbers of answers and judgements that the notebook found or generated, in the order of
+    USES. ``warnings`` are the lines of the notebook's log that begin with "warning: ".
     """
 
     failure: Failure | None
@@ -108,19 +111,19 @@ class Ended(NamedTuple):
 def starter(
     job: Job, threads: int = 1, part: Part = Part(), imported: str = ""
 ) -> Iterator[socket]:
-    """Start a process that imports the modules ``imported``, and from which the processes of
-    notebooks are forked (``execute``). Yield the socket that takes the requests. ``job`` is one of
-    the notebooks; its environment decides how the modules are imported.
+    """Start the process from which the processes of notebooks are forked (``execute.main``), and
+    yield the socket through which it gets requests. The process imports the modules ``imported``
+    (names separated by spaces) in the environment of ``job``, which is any of the jobs.
     """
     ours, theirs = socketpair(type=SOCK_SEQPACKET)
     command = [sys.executable, "-P", "-m", "lookuplab.run.execute", *imported.split()]
     env = environment(job, threads, paths.RUNS, part)
-    # Ctrl-C should reach only this process, which then ends the others
+    # in a session of its own, so that Ctrl-C reaches only this process, which then ends the others
     process = Popen(command, env=env, stdin=theirs.fileno(), start_new_session=True)
     theirs.close()
     yield ours
-    # Not after an interrupt: a thread that still uses the socket would fail, and would remove its
-    # folder while this process exits, which leaves the folder half removed.
+    # There is no ``finally``, so this is not done after an interrupt. A thread that still used the
+    # closed socket would fail, and begin to remove its folder while this process exits.
     ours.close()
     process.wait()
 
@@ -129,11 +132,11 @@ def run_one(
     job: Job, threads: int = 1, part: Part = Part(), requests: socket | None = None
 ) -> Ended:
     """Execute a notebook in a separate process and wait for its end. ``requests`` is the socket of
-    a ``starter``; without it, one is started.
+    a ``starter``; without it, a starter is started for this notebook.
 
-    Until the run is complete, all files with which the process reports on the run are in a
-    temporary folder. Two runs of one notebook never write to the same place: the second run fails
-    or, in an array of jobs, writes to a separate folder.
+    The process reports on the run through files in a temporary folder, which are copied only when
+    the run is complete. Two runs of one notebook never write to the same place: the second run
+    fails or, in a SLURM array, writes to a separate folder.
     """
     try:
         with (
@@ -149,16 +152,21 @@ def run_one(
 
 
 def apart(job: Job, number: int) -> Job:
-    """Return a copy of the job with a separate output folder, for a process that does not draw."""
+    """Return a copy of the job that writes to a folder of its own, for process ``number`` of those
+    that must not write to the usual place.
+    """
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
 
 def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> Ended:
+    """Run a job with ``own`` as its temporary folder. If it does not fail, keep its files beside
+    the executed copy: judged answers, the list of answers and, last, the fingerprint.
+    """
     job.beside(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.made(own / "kernels" / "python3") / "kernel.json"
-    # The kernel already waits for this command to start it (``execute.become_kernel``), so kernels
-    # that are registered on the machine are never used.
+    # This specification replaces the kernels that are registered on the machine. Its command only
+    # reads a pipe. The kernel is the forked process that opens the pipe (``become_kernel``).
     os.mkfifo(own / "alive")
     spec = {
         "argv": ["sh", "-c", 'exec cat "$0"', f"{own}/alive"],
@@ -174,7 +182,7 @@ def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> End
         with ours, job.beside(".log").open("wb") as log:
             with theirs:
                 send_fds(requests, [bytes(own)], [theirs.fileno(), log.fileno()])
-            ours.recv(1)  # closed when the process ends
+            ours.recv(1)  # nothing is sent, so this returns when the process ends
         try:
             failure = json.loads((own / "failure").read_text("utf-8"))
         except OSError:
@@ -201,10 +209,10 @@ def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> End
 
 
 def keep_judged(job: Job, made: Path) -> None:
-    """Keep the judged answers of a run in a file beside the executed copy, for `lookuplab view` and
-    `compare`, and the numbers of its artifacts in another. The first line of the first file has the
-    run's parameters. The files of earlier runs with other parameters are kept, too, for at most
-    ``EARLIER`` runs.
+    """Keep the run's judged answers (the file ``made``) and the numbers of its artifacts in two
+    files beside the executed copy, for `lookuplab view` and `lookuplab compare`. The first line of
+    the judged answers states the run's parameters. If the last run had other parameters, its files
+    are kept, too, as are the files of up to EARLIER such runs.
     """
     target = job.beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
@@ -212,6 +220,7 @@ def keep_judged(job: Job, made: Path) -> None:
     if target.is_file():
         with gzip.open(target, "rt", encoding="utf-8") as kept:
             is_other = kept.readline() != head
+        # from the oldest: .4 becomes .5, and so on; the last run becomes .1
         for number in range(EARLIER if is_other else 0, 0, -1):
             for kind in (JUDGED, NUMBERS):
                 earlier = job.beside(f".{kind}" if number == 1 else f".{number - 1}.{kind}")
@@ -230,8 +239,8 @@ def keep_judged(job: Job, made: Path) -> None:
 
 
 def _plain(failure: Failure) -> Failure:
-    """Return the failure as it is to be reported. A lack of memory, a full disk or an unusable path
-    is not a bug, so it is reported as a UserError: in one line without a traceback.
+    """Return the failure as it should be reported. A lack of memory, a full disk or an unusable
+    path is not a bug. It becomes a UserError, which is reported in one line without a traceback.
     """
     text = failure.evalue
     if failure.ename != "ProcessDied" and no_memory(f"{failure.ename}: {text}"):
@@ -239,14 +248,14 @@ def _plain(failure: Failure) -> Failure:
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
         file = re.search(r": b?'(.*)'$", text)
         error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
-        # a file that a cell does not find may be a bug, so its traceback is kept
+        # if a cell does not find a file, that may be a bug, so the traceback is kept
         if error.errno != ENOENT and (line := explained(error)):
             return failure._replace(ename="UserError", evalue=line)
     return failure
 
 
 def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
-    """Return the environment variables of a notebook's process. They say, among other things, how
+    """Return the environment variables of a notebook's process. Among other things, they say how
     many threads the process may use, and where it writes artifacts and answers. ``own`` is the
     run's temporary folder.
     """
@@ -257,7 +266,7 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **{pool: str(job.profile.threads or stated(pool, threads)) for pool in pools},
         **ALWAYS,
-        # so that the user's own settings have no effect: backend, kernels, start-up files
+        # the user's own backend, kernels and start-up files must have no effect
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "JUPYTER_PATH": str(own),
         "JUPYTER_RUNTIME_DIR": str(own),
@@ -276,12 +285,13 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
 
 
 def part_of(shard: str = "") -> Part:
-    """Return this process's part of the work. The part follows from ``shard`` ("3/8", counted from
-    1). Without a shard, it follows from the process's number in one ``accelerate launch`` (or
-    torchrun) command, among the tasks of an ``srun``, or in a SLURM array.
+    """Return this process's part of the work. ``shard`` states it as text, such as "3/8", counted
+    from 1. Without a shard, the part follows from environment variables: the process's number among
+    those of an ``accelerate launch`` or torchrun, among the tasks of an ``srun``, or in a SLURM
+    array.
 
-    Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone,
-    which a cluster's scheduler may set, does not count as a launch.
+    Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone
+    does not count as a launch, because a cluster's scheduler may set it, too.
     """
     given = os.environ.get
     if shard:
@@ -317,13 +327,12 @@ def part_of(shard: str = "") -> Part:
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
 ) -> list[Ended]:
-    """Run all jobs, and show progress. If a job fails, the other jobs still run. The results are in
-    the order of ``jobs``.
+    """Run all jobs, at most ``parallel`` at once, and show progress. If a job fails, the other jobs
+    still run. Return the outcomes in the order of ``jobs``.
 
-    Jobs whose notebook has the order ``first`` run before all others, and those with the order
-    ``alone`` run last, one by one. If models need graphics cards, the cards are divided among the
-    notebooks that run at once. If several processes share the work, each runs its notebooks one by
-    one.
+    Notebooks with the order ``first`` run before all others. Notebooks with the order ``alone`` run
+    last, one by one. If models need graphics cards, the cards are divided among the notebooks that
+    run at once. If several processes share the work, each runs its notebooks one by one.
     """
     mine = cards_of(part)
     on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
@@ -345,7 +354,8 @@ def run_jobs(
 
     results: dict[int, Ended] = {}
     under_way = partial(_under_way, jobs, results, time.time())
-    # a process cannot use a card that the process from which it was forked has used
+    # With graphics cards, modules are not imported in advance: a process cannot use a card if the
+    # process from which it was forked has used it.
     is_many = cluster is None and not mine and len(jobs) >= MANY
     preparing = starter(jobs[0], threads, part, IMPORTED) if is_many else nullcontext()
     with preparing as requests, Progress("notebooks", len(jobs), parts=under_way) as progress:
@@ -363,16 +373,16 @@ def run_jobs(
 
 
 def needs_card(job: Job) -> bool:
-    """Return whether a job's models run on a graphics card. The kit's own models are too small for
-    that, and a server's models run elsewhere.
+    """Return whether any of a job's models runs on a graphics card. The kit's own models are too
+    small to need one, and the models of a server run elsewhere.
     """
     return not all(is_mini(bare(name)) or is_remote(name) for name in job.models())
 
 
 def cards_of(part: Part) -> list[str]:
-    """Return this process's share of the graphics cards: all of them, unless several processes were
-    launched together on this machine. Raises UserError if there are fewer cards than launched
-    processes.
+    """Return the graphics cards that this process may use: all of them, or a share if several
+    processes were launched together on this machine. Raises UserError if there are fewer cards than
+    such processes.
     """
     visible = cards()
     if part.here > 1 and 0 < len(visible) < part.here:
@@ -383,7 +393,9 @@ def cards_of(part: Part) -> list[str]:
 
 
 def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
-    """Yield the last line in the log of each running job, which tells how far the job has come."""
+    """Yield the last line in the log of each running job, which shows the job's progress. A job is
+    running if it has written to its log since ``began`` and is not in ``ended``.
+    """
     for job in jobs:
         log = job.beside(".log")
         with suppress(OSError):
@@ -393,9 +405,8 @@ def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Ite
 
 
 def default_jobs(jobs: Collection[Job] = ()) -> int:
-    """Return how many notebooks to run at once: one for each processor. The number is lower if
-    memory does not suffice for two gigabytes per notebook, or if models need graphics cards and
-    there are fewer cards.
+    """Return how many notebooks to run at once: as many as there are processors, but no more than
+    one per two gigabytes of memory and, if models need graphics cards, no more than one per card.
     """
     most = [processors(), memory() // 2_000_000_000]
     if any(map(needs_card, jobs)) and (visible := cards()):
@@ -407,7 +418,7 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
 
 
 def is_current(job: Job) -> bool:
-    """Return whether a job has run here and would write the same artifacts again."""
+    """Return whether a job has run on this machine and would write the same artifacts again."""
     record = job.beside(".ran")
     return record.is_file() and record.read_text("utf-8") == _record(job, fingerprint(job))
 
@@ -416,7 +427,7 @@ def fingerprint(job: Job) -> str:
     """Return a digest of everything on which the job's numbers depend: notebook, parameters, data,
     library and packages.
 
-    Of files that parameters name, only size and modification time are read, not the content.
+    Files that parameters name may be large, so only their sizes and modification times count.
     """
     places = [path_of(named.text) for named in job.named()]
     files = [file for place in places for file in (place, *sorted(place.rglob("*")))]
@@ -431,7 +442,7 @@ def fingerprint(job: Job) -> str:
 @cache
 def surroundings() -> str:
     """Return a digest of everything on which all notebooks depend: data, library and packages."""
-    # downloads may be 100,000 files, which take seconds to list
+    # downloads are left out, because listing 100,000 files would take seconds
     places = (place for place in paths.DATA.glob("*") if place != paths.DOWNLOADS)
     files = (file for place in places for file in (place, *place.rglob("*")))
     own = sorted(file for file in files if file.parent.name != "__pycache__")
@@ -441,14 +452,15 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """Return the content of the ``.ran`` file: the job's fingerprint when it ran, and hashes of the
-    files that it wrote.
+    """Return the content of the ``.ran`` file: ``ran_with``, which is the job's fingerprint when it
+    ran, and the hashes of the CSVs that it wrote.
     """
     files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
     return ran_with + canonical(_hashes(files))
 
 
 def _hashes(files: Iterable[Path]) -> dict[str, str]:
+    """Return {path: hash of the content} for those of the files that exist."""
     return {str(file): paths.file_hash(file) for file in files if file.is_file()}
 
 
@@ -456,11 +468,11 @@ def _hashes(files: Iterable[Path]) -> dict[str, str]:
 
 
 def keep_answers(jobs: Sequence[Job]) -> None:
-    """Write a list of the answers that the jobs used to ``figures/<profile>/answers.csv.gz``.
-    Notebooks that run only on demand are left out.
+    """Write a list of the answers that the jobs used to ``figures/<profile>/answers.csv.gz``. The
+    answers of notebooks that run only on demand are not listed.
 
-    Equal runs write equal bytes. Rows of other notebooks in the file are kept. Without any answer,
-    no file is made.
+    Equal runs write equal bytes. The file's rows about other notebooks are kept. If there are no
+    answers, no file is made.
     """
     import pandas as pd
 

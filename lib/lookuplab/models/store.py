@@ -259,7 +259,7 @@ class AnswerStore:
 
     @classmethod
     def default_path(cls) -> Path:
-        """Return the default path of a store of this kind. It is in the completion store's folder."""
+        """Return the default path of stores of this kind, in the completion store's folder."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:

@@ -1,4 +1,4 @@
-"""Fine-tunes a checkpoint on rows of tokens. Either all weights are trained, or adapters (LoRA).
+"""Fine-tunes a checkpoint on rows of tokens. Either all weights are trained, or LoRA adapters.
 
 The module uses Transformers' Trainer, so it can run on several GPUs: ``accelerate launch -m
 lookuplab train toolgen ...``.
@@ -37,15 +37,16 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.local import LocalModel
 
-# names of the attention's projections by architecture; Llama's names are used for architectures
-# that are not listed
+# architecture -> names of the attention's four projections; architectures that are not listed have
+# Llama's names
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
+# name of a number in ``Recipe`` -> its smallest allowed value
 LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank max_tokens".split(), 1)
 LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
-# number of batches whose pairs are sorted by length together; more batches save padding, but make
-# the order less random
+# so many batches of pairs are sorted by length together; more batches save padding, but make the
+# order less random
 POOL = 50
 CARD = """---
 license: {licence}
@@ -70,23 +71,27 @@ TokenRow = dict[str, list[int]]  # a pair of prompt and answer, as ``input_ids``
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that determines the weights of a fine-tuned model, besides its base and the rows.
+    """Everything that determines the weights of a fine-tuned model, except its base and the rows. A
+    row is a pair of a prompt and its answer.
 
     ToolGen's paper states epochs, learning rate, batch size, seed, and LoRA's rank and alpha; all
-    other defaults are those of Transformers. A pair is a prompt and its answer.
+    other defaults are those of Transformers. Raises UserError for a value out of range.
 
-    ``batch_size`` is the number of pairs per step, over all processes and accumulated parts.
-    ``lora_rank`` None trains all weights. ``lora_targets`` None means the attention's four
-    projections. ``lora_embeddings`` trains and stores the whole embedding and head, in addition to
-    the adapters. ``max_tokens`` is the largest length of a pair; None means the model's context. In
-    a decoder, prompt and answer are counted together; in an encoder-decoder, the longer of the two
-    counts. ``loss_on`` says on which tokens of a decoder the loss is computed: "answer" (the body),
+    ``batch_size`` is the number of pairs per step, summed over all processes and over the
+    ``accumulation`` forward passes of a step. ``lora_rank`` None trains all weights.
+    ``lora_targets`` None means the attention's four projections. ``lora_embeddings`` trains and
+    stores the whole embedding and head, in addition to the adapters. ``max_tokens`` is the largest
+    length of a pair; None means the model's context. In a decoder, the length is that of prompt and
+    answer together; in an encoder-decoder, that of the longer of the two.
+
+    ``loss_on`` says on which tokens of a decoder the loss is computed: "answer" (the body),
     "function" (the body and the signature, the paper's F_aug) or "all" (the docstring as well).
     ``validation`` is the number of pairs, chosen by the seed, that are held out of training. If it
     is above 0, the result is the checkpoint with the lowest loss on these pairs; otherwise it is
-    the last checkpoint. ``bf16`` computes in bfloat16 (autocast); with LoRA the frozen weights are
-    bfloat16, too. ``group_by_length`` puts pairs of similar length into a batch, which saves
-    padding and changes the order. Raises UserError for a value out of range.
+    the last checkpoint. ``bf16`` computes in bfloat16 (autocast); with LoRA, the frozen weights are
+    bfloat16, too. ``group_by_length`` puts pairs of similar length into the same batch, which saves
+    padding but changes the order. ``checkpoint_activations`` saves memory: activations are not
+    kept, but computed again in the backward pass.
     """
 
     epochs: int = 10
@@ -123,9 +128,9 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or choose another output")
-    # if the folder cannot be written to, fail before training, not after it
+    # if nothing can be written there, fail before training, not after it
     output.parent.mkdir(parents=True, exist_ok=True)
-    # LoRA's frozen weights need no more precision than the computation
+    # the weights that LoRA does not train need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
     checkpoint = load(str(base), dtype=dtype, device_map="cpu")
     if not isinstance(checkpoint, LocalModel):
@@ -149,14 +154,15 @@ def train(
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train ``checkpoint``, which ``begin`` returned, on rows of ``input_ids`` and ``labels``.
-    Write the model to the folder ``output``, which ``models.load`` can load, and return the model's
-    card.
+    Write the model to the folder ``output``, from which ``models.load`` can load it, and return the
+    model's card.
 
     ``add_token`` adds a token to the tokenizer and the module, and returns the token's id; with
     LoRA, the token's rows in embedding and head are trained, too. ``half`` stores the weights in
-    fp16. The folder ``work`` gets TensorBoard's events, if TensorBoard is installed. Until the run
-    is complete, it also has a checkpoint for every ``save_every`` steps. If the same run is started
-    again, it continues from the last checkpoint.
+    fp16. ``log_every`` and ``save_every`` are numbers of steps. The folder ``work`` gets
+    TensorBoard's events, if TensorBoard is installed, and a checkpoint every ``save_every`` steps.
+    If an interrupted run is started again, it continues from its last checkpoint. A complete run
+    deletes its checkpoints.
 
     The card is also written into ``output``, as card.json and in README.md. It has the given
     ``facts``, ``pairs`` (number of pairs), ``steps``, ``loss`` (the training loss in the last line
@@ -164,7 +170,7 @@ def train(
     ``validation_loss`` of these weights (or None), ``seconds`` (since the last interruption),
     ``trainable`` and ``parameters`` (numbers of trained and of all weights), and more. README.md
     begins with ``about``, a description of the rows and of the model. Raises UserError if the loss
-    diverges.
+    is no longer finite.
     """
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
@@ -173,13 +179,13 @@ def train(
     rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # the new token's rows and LoRA's weights are drawn at random
     token = add_token(tokenizer, module) if add_token else None
-    # counted from the configuration, because in a model that was loaded in 16 bits the head has a
-    # second copy in float32
+    # counted from the configuration, because a model that was loaded in 16 bits has the head's
+    # weight twice, also in float32
     parameters = trained_share(module.config, recipe)[1]
     model = prepared(module, recipe, token)
     # 1. train, from the last checkpoint of the same run
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
-    padding = copy.deepcopy(tokenizer)  # ``tokenizer`` is saved later, and must stay unchanged
+    padding = copy.deepcopy(tokenizer)  # a copy, because ``tokenizer`` is saved later, unchanged
     padding.padding_side = "right"
     padding.pad_token = padding.pad_token or padding.eos_token
     trainer = Trainer(
@@ -238,9 +244,9 @@ def train(
 
 
 def last_checkpoint(work: Path) -> str | None:
-    """Return the folder of a run's last complete checkpoint; None if there is none."""
+    """Return the folder of a run's last complete checkpoint, or None if there is none."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
-    # the step in the name tells which is last; file times may change when files are copied
+    # by the step in the name, because the times of files may change when they are copied
     return max(whole, key=step_of, default=None)
 
 
@@ -249,8 +255,8 @@ def step_of(checkpoint: str) -> int:
 
 
 def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:
-    """Split the rows by the recipe's seed. Return the rows for training, in their order, and the
-    rows for validation. Raises UserError if no row is left for training.
+    """Draw the rows for validation with the recipe's seed. Return the rows for training, in the
+    given order, and the rows for validation. Raises UserError if no row is left for training.
     """
     if recipe.validation >= len(rows):
         raise UserError(
@@ -265,7 +271,7 @@ def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[
 
 def length(row: TokenRow) -> int:
     """Return how many tokens of context a pair needs: the length of ``input_ids`` or of ``labels``,
-    whichever is longer. In a decoder's rows, ``input_ids`` has both prompt and answer.
+    whichever is longer. In the rows for a decoder, ``input_ids`` has both prompt and answer.
     """
     return max(map(len, row.values()))
 
@@ -288,7 +294,8 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
         eval_steps=save_every,
         load_best_model_at_end=recipe.validation > 0,
         label_names=["labels"],
-        use_cpu=not torch.cuda.is_available(),  # otherwise bf16 is refused without a GPU
+        # without a GPU, bf16 is refused unless this is set
+        use_cpu=not torch.cuda.is_available(),
         report_to="tensorboard" if find_spec("tensorboard") else "none",
         ddp_find_unused_parameters=False,
         log_level="error",
@@ -305,8 +312,8 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
 
 
 class Order(Sampler[int]):
-    """Puts the pairs of each epoch into an order that depends only on the seed and the epoch. A
-    resumed run therefore sees the same batches, on any number of processes.
+    """Puts the pairs of each epoch into an order that depends only on the recipe and the epoch. A
+    run therefore sees the same batches on any number of processes, and after an interruption.
 
     The pairs are shuffled. With ``group_by_length``, pairs of similar length are then put into the
     same batch, and the batches are shuffled.
@@ -338,8 +345,8 @@ class Order(Sampler[int]):
 
 
 class Milestones(TrainerCallback):
-    """Makes the Trainer log the last step and, if there are validation pairs, compute the loss on
-    them after that step. Puts a file ``complete`` into each checkpoint that is written completely.
+    """Makes the Trainer log the last step and, if there are validation pairs, compute their loss
+    after the last step. Also marks each completely written checkpoint with a file ``complete``.
     """
 
     def on_step_end(
@@ -362,12 +369,12 @@ class Milestones(TrainerCallback):
 
 def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
     """Return the model to train: the module itself or, with LoRA, the frozen module with adapters
-    on ``lora_targets``, by default the attention's four projections.
+    on ``recipe.lora_targets``, by default the attention's four projections.
 
-    With LoRA, the embedding's row for a new ``token`` is trained as well. If head and embedding are
-    not tied, the head's row for the token is trained, too; if that row stayed random, the token
-    would hardly ever have the largest logit. ``lora_embeddings`` trains all rows of embedding and
-    head instead.
+    With LoRA, the row of a new ``token`` in the embedding is trained as well. If the head has
+    weights of its own, the token's row in the head is trained, too; if it stayed random, the token
+    would hardly ever have the largest logit. With ``recipe.lora_embeddings``, all rows of embedding
+    and head are trained instead.
     """
     if recipe.lora_rank is None:
         return module
@@ -390,15 +397,16 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
         else {name: [token] for name in names},
     )
     wrapped = get_peft_model(module, config)
-    config.base_model_name_or_path = ""  # otherwise PEFT queries the hub at every checkpoint
+    # without a name, because PEFT would query the hub for the name at every checkpoint
+    config.base_model_name_or_path = ""
     return wrapped
 
 
 def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output: Path) -> None:
     """Write the adapter into ``folder``, which will be renamed to ``output``.
 
-    In the adapter's configuration, a local base is named by its path relative to ``output``, and a
-    base on the hub by its name and commit.
+    The adapter's configuration names a local base model by its path relative to ``output``, and a
+    base model on the hub by its name and commit.
     """
     config = cast(LoraConfig, model.peft_config["default"])
     base = Path(checkpoint.source[0])
@@ -408,15 +416,15 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
     else:
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
-    # PEFT has a set here, whose order may vary; sorting makes equal adapters give equal files
+    # sorted, so that equal adapters give equal files; PEFT has a set here, whose order may vary
     config.target_modules = sorted(config.target_modules or ())
     model.save_pretrained(str(folder), save_embedding_layers=False)
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """Return the number of weights that the recipe trains, and the number of all weights, of a
-    model with this Transformers configuration. Both follow from the shapes alone, so the weights
-    take no memory. A new token is not counted.
+    """Return two numbers for a model with this Transformers ``config``: of the weights that the
+    recipe trains, and of all weights. Only the shapes of the weights are computed, so they take no
+    memory. A new token is not counted.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

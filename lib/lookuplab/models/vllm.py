@@ -1,11 +1,12 @@
-"""Lets vLLM run a model in this process. vLLM has a paged cache, continuous batching, shared prompt
-prefixes, quantised weights and support for several GPUs.
+"""Makes vLLM run a model in this process. vLLM has a paged cache, continuous batching, shared
+prompt prefixes, quantised weights and support for several GPUs.
 
 vLLM computes the forward passes. Prompts, tokens, stop rules, constraints and completions are
 handled as for a local model (``models.local``), so in float32 both give the same answers. Each
-answer is yielded when it ends. A row that waits for another program (ToolGen's Jedi) leaves the
-engine. When the program has answered, the row enters the engine again, with the tokens written so
-far; vLLM's prefix cache saves most of the computation of reading them again.
+answer is yielded when it ends. A row (an answer in progress) that waits for another program, such
+as ToolGen's Jedi, leaves the engine. When the program has answered, the row enters the engine again
+with the tokens written so far. Reading these tokens again takes little time, because most of them
+are in vLLM's prefix cache.
 """
 
 import gc
@@ -32,8 +33,9 @@ from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import canonical
 
-# vLLM reads these variables when it is imported. The engine must run in this process, because rows
-# and their constraints are here. vLLM's log, which is meant for servers, is reduced to errors.
+# vLLM reads these variables when it is imported. The engine must run in this process, because the
+# rows and their constraints are here. Only errors are logged, because vLLM's log is meant for
+# servers.
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB
@@ -53,9 +55,9 @@ except ImportError as failure:
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
-# the options that have the same meaning as in LocalModel; all other options are vLLM's
+# the options with the same meaning as in LocalModel; all other options are passed to vLLM
 OWN = ("chat", "dtype", "context", "extra", "trust_remote_code")
-# vLLM's options that change the speed of an answer, but not its content (in float32)
+# options of vLLM that change how fast answers are generated, but not the answers (in float32)
 WITHOUT_EFFECT = frozenset(
     """tensor_parallel_size pipeline_parallel_size data_parallel_size distributed_executor_backend
     enable_expert_parallel gpu_memory_utilization kv_cache_memory_bytes cpu_offload_gb swap_space
@@ -65,14 +67,14 @@ WITHOUT_EFFECT = frozenset(
 )
 # text that pydantic adds before and after an error message
 PYDANTIC = re.compile(r"^\d+ validation errors? for \w+ (Value error, )?| \[type=.*")
-_numbers = count()
+_numbers = count()  # the ids of requests to the engine
 
 
 @dataclass
 class Running:
-    """A row in the engine. If the row has a constraint, ``constraint`` is a copy of it that has
-    restricted the choice of the next token, and ``margin`` is the margin of that choice
-    (``decoding.choose``).
+    """A row in the engine. If the row has a constraint, ``constraint`` is a copy of it, which has
+    restricted the choice of the latest token, and ``margin`` is the margin of that choice (see
+    ``decoding.choose``).
     """
 
     row: DecodingRow
@@ -80,9 +82,9 @@ class Running:
     margin: float | None = None
 
     def restrict(self, _tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
-        """Return the restricted logits (vocabulary,) of a constrained row. vLLM also calls this
-        method in the middle of the prompt, where the result has no meaning. Only the last call
-        counts, so each call uses a new copy of the constraint.
+        """Return the logits (vocabulary,) after the row's constraint has been applied. vLLM also
+        calls this method in the middle of the prompt, where the result has no meaning. Only the
+        last call before a token is chosen counts, so each call uses a new copy of the constraint.
         """
         assert self.row.constraint
         self.constraint = copy(self.row.constraint)
@@ -92,8 +94,8 @@ class Running:
         return scores
 
 
-# request id -> row in the engine. RowConstraints finds rows here, because vLLM creates the object
-# and tells it only request ids.
+# request id -> row in the engine. RowConstraints finds rows here, because vLLM creates that object
+# itself and passes it only request ids.
 RUNNING: dict[str, Running] = {}
 
 
@@ -114,11 +116,11 @@ class VllmModel(LocalModel):
     Options in OWN are those of ``LocalModel``. All others are passed to vLLM (``EngineArgs``) under
     vLLM's names: ``tensor_parallel_size=2``, ``quantization=fp8``, ``gpu_memory_utilization=0.8``.
     Options of vLLM that may change answers are part of ``identity``. A process has at most one
-    engine at a time. Raises UserError if vLLM refuses an option or does not support the model's
-    architecture, and if memory does not suffice.
+    engine at a time. Raises UserError if vLLM refuses an option, if it does not support the model's
+    architecture, or if memory does not suffice.
     """
 
-    # returns the model whose engine this process holds, or None (a weak reference to the model)
+    # a weak reference: returns the model whose engine this process holds, or None
     _loaded: "Callable[[], VllmModel | None]" = staticmethod(lambda: None)
 
     def __init__(self, place: str, **options: Any) -> None:
@@ -131,7 +133,7 @@ class VllmModel(LocalModel):
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Return the identity of a local model, with the engine and the engine's options added."""
+        """Return the identity of the local model, with the engine and its options added."""
         kept = {name: value for name, value in self.options.items() if name not in WITHOUT_EFFECT}
         return super().identity | {"engine": f"vllm {canonical(kept)}" if kept else "vllm"}
 
@@ -150,7 +152,7 @@ class VllmModel(LocalModel):
             "trust_remote_code": self.trust_remote_code,
             "skip_tokenizer_init": True,
             "disable_log_stats": True,
-            # before the next token is chosen, the row must have read and checked the last one
+            # off, because a row must have read and checked a token before vLLM chooses the next one
             "async_scheduling": False,
         }
         if "speculative_config" not in self.options:
@@ -166,7 +168,8 @@ class VllmModel(LocalModel):
     @contextmanager
     def _weights(self) -> Iterator[dict[str, Any]]:
         """Yield the options that tell vLLM where the weights are. The weights of an adapter are
-        merged into its base, as for a local model, and saved in a temporary folder.
+        first merged into those of the base model, as for a local model, and saved in a temporary
+        folder.
         """
         place, revision = self.source
         with TemporaryDirectory() as merged:
@@ -177,8 +180,8 @@ class VllmModel(LocalModel):
             yield {"model": place, "revision": revision}
 
     def _check_constrainable(self) -> None:
-        """Raise UserError if constraints cannot be applied, because vLLM chooses tokens in other
-        processes, which do not know the rows, or several tokens ahead.
+        """Raise UserError if constraints cannot be applied. This is so if vLLM chooses tokens in
+        other processes, which do not have the rows, or chooses several tokens at once.
         """
         parallel = self.engine.vllm_config.parallel_config
         if (
@@ -218,7 +221,7 @@ class VllmModel(LocalModel):
             for row in rows:
                 row.begin(self.tokenizer, decoding)
                 if row.given:
-                    row.constraint = None  # to score a given text, vLLM reads it and need not write
+                    row.constraint = None  # vLLM scores a given text by reading it
                 enter(row)
             while mine or waiting:
                 if waiting:
@@ -242,7 +245,7 @@ class VllmModel(LocalModel):
                         waiting[pending] = row
                 if finished:
                     yield finished
-        finally:  # even if a row is refused or the caller stops early
+        finally:  # also if a row raises an error, or if the caller stops early
             engine.abort_request(list(mine))
             for request in list(mine):
                 leave(request)
@@ -250,7 +253,7 @@ class VllmModel(LocalModel):
     def _step(self) -> "list[RequestOutput]":
         try:
             return self.engine.step()
-        # raised, for example, if vLLM has no kernel for this processor, or memory runs out
+        # raised, for example, if vLLM has no kernel for this processor, or if memory runs out
         except (RuntimeError, ValueError) as error:
             raise UserError(f"vLLM failed on model {self.name}: {str(error)[:300]}") from error
 
@@ -258,13 +261,15 @@ class VllmModel(LocalModel):
         self, row: DecodingRow, decoding: Decoding, end_of_text: frozenset[int], request: str
     ) -> tuple[dict[str, list[int]], SamplingParams]:
         """Return the prompt that vLLM should read for a row, and the sampling parameters. The
-        prompt includes the tokens of the answer that are already written.
+        prompt includes the tokens of the answer that are already written. To score a given text,
+        vLLM reads all of its tokens but the last, which is then the only token that it may write.
         """
         read = row.ids + list(row.given[:-1] or row.tokens)
         self.work.prompt_tokens += len(read)
         return {"prompt_token_ids": read}, SamplingParams(
             temperature=decoding.temperature,
             top_p=decoding.top_p,
+            # another seed for a row that enters again, which must not draw the same numbers again
             seed=(row_seed(row, decoding) + len(row.tokens)) % 2**32,
             max_tokens=1 if row.given else row.limit - len(row.tokens),
             logprobs=2,
@@ -280,8 +285,8 @@ class VllmModel(LocalModel):
     def _read_tokens(
         self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
     ) -> DecodingRow:
-        """Append the tokens in ``output``, which a step of the engine returned, to the row to which
-        they belong. Stop when the row ends or waits for another program. Return the row.
+        """Append the tokens in ``output``, which a step of the engine returned for one row, to that
+        row. Stop when the row ends or waits for another program. Return the row.
         """
         running = RUNNING[output.request_id]
         (written,) = output.outputs

@@ -1,7 +1,7 @@
-"""Runs programs that a model wrote. A server forks two processes for each program, and Linux
-namespaces contain them.
+"""Runs programs that a model wrote. A server forks two processes for each program. Linux namespaces
+isolate these processes from the rest of the machine.
 
-``server`` starts the server and sends programs to it. ``inside`` and ``namespaces`` are the code of
-the server. They run under the Python that the programs need, so they use only the standard library
-of Python >= 3.9.
+The module ``server`` starts the server and sends programs to it. The server's own code is in
+``inside`` and ``namespaces``. These two run under the Python that the programs need, so they use
+only the standard library of Python >= 3.9.
 """

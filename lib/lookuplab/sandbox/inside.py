@@ -3,7 +3,7 @@ need, and uses only that Python's standard library.
 
 The server's argument is a JSON object with ``limits``, ``contained`` (whether to use namespaces),
 and ``shown``, a list of further folders that programs can read. Standard input and output carry
-frames: four bytes of length, then JSON.
+messages; each is four bytes that give a length, then so many bytes of JSON.
 
 The server is a stack of processes. Each was forked from the process below it, and has run one more
 import. Only the top process answers. The caller repeats ``{"imports": ["import numpy"]}`` until the
@@ -12,15 +12,15 @@ missing import and becomes the top. If the top process has an import that is not
 and the process below becomes the top. When the answer is true, the top process has exactly the
 requested imports.
 
-``{"run": seed}`` is followed by the program's text in the next frame. The top process forks two
-processes, the tester (T) and the solver (W). T reads the text and runs it, except for the solution,
-which W executes. ``exec(code, env)`` in the text sends the code and the variables to W, with the
-files in T's folder. W returns the variables that the code has set and the files that it has
-written.
+The message ``{"run": seed}`` is followed by a message with the program's text, which tests a
+solution. The top process forks two processes, the tester (T) and the solver (W). T reads the text
+and runs it, but the solution is executed by W: where the text calls ``exec(code, env)``, T sends
+the code and the variables to W, with the files in T's folder. W returns the variables that the code
+has set and the files that it has written.
 
-W is forked before the text is read, and sees only its own processes. Of the test, W gets only the
-files, and W cannot write the verdict. T does not trust W's reply: T accepts only objects of known
-classes, and only files whose names do not exist in T's folder.
+W is forked before the text is read, and sees only its own processes. W gets nothing of the test
+except the files, and cannot write the verdict. T does not trust W's reply: T accepts only objects
+of known classes, and no file that would replace one of the test's files.
 """
 
 import _socket
@@ -41,20 +41,21 @@ import types
 
 from lookuplab.sandbox import namespaces
 
-# typing is not imported here, because it imports ``collections.abc``. A program that forgets to
-# import ``collections.abc`` would then pass here, but fail in a fresh process.
+# typing must not be imported here, because it imports ``collections.abc``. A program that forgets
+# to import ``collections.abc`` would then pass here, but fail in a fresh process.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 TICK = 0.1  # seconds between two checks of a program's processes and memory
-LONGEST = 500  # an error is cut to this number of characters
-ENDED = "the test was ended"  # reported when T ends without a verdict
-GONE = "ended before its test did"  # reported when W ends, or closes its end of the connection
-SENT_FILES, SENT_BYTES = 1000, 1 << 27  # limits of the files sent from one folder to the other
-# SENT_PACKAGES: W may send back only objects whose classes are defined in these packages. CALLED:
-# functions and classes that T may call to rebuild the objects.
+LONGEST = 500  # the description of an error is cut to this number of characters
+ENDED = "the test was ended"  # the error if T ends without a verdict
+GONE = "ended before its test did"  # the error if W ends, or closes its end of the connection
+# the largest number of files, and of bytes in them, that one process sends to the other
+SENT_FILES, SENT_BYTES = 1000, 1 << 27
+# T accepts only objects whose classes are defined in SENT_PACKAGES. CALLED are functions and
+# classes that T may call to rebuild the objects.
 SENT_PACKAGES = """
     builtins collections datetime decimal fractions numpy pandas pyarrow pytz scipy sklearn
     tensorflow torch xgboost zoneinfo
@@ -90,8 +91,8 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """Takes the place, in T, of an object whose class T does not know, such as a function that an
-    estimator contains.
+    """Stands, in T, for an object from W that is not of a known class, such as a function that is
+    part of an estimator.
     """
 
     def __init__(self, *_: object):
@@ -99,22 +100,23 @@ class Nothing:
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """Return numpy.dtype(...). For the kind "O8" (objects), always return the same instance. With a
-    new instance, ``astype(str)`` of pandas < 2.2 would change the array on which it is called.
+    """Return numpy.dtype(...) as it is called in a pickle. For the kind "O8" (objects), always
+    return the same instance. With a new one, ``astype(str)`` of pandas < 2.2 would change the array
+    on which it is called.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
 
 def storage(content: bytes) -> "Any":
-    """Return the storage of a tensor's numbers. This replaces torch's own function, which would
-    unpickle objects of any class.
+    """Return the storage of a tensor's numbers, from its content in a pickle. This replaces torch's
+    own function, which would unpickle objects of any class.
     """
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
 
 def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") -> "dict[Any, Any]":
-    """Return an object of ``kind``, a subclass of dict, with this content, without calling the
-    constructor of ``kind``.
+    """Return an object of ``kind``, a subclass of dict, with this content. The constructor of
+    ``kind`` is not called.
     """
     instance = dict.__new__(kind)
     dict.update(instance, content)
@@ -122,20 +124,21 @@ def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") ->
 
 
 def member(owner: object, name: str) -> "Any":
-    """Return ``getattr(owner, name)`` if this is the method that unpickles time zones, otherwise
-    Nothing. This replaces ``getattr``, by which pickles refer to methods.
+    """Return the method ``name`` of ``owner`` if it is the one that unpickles time zones, and
+    otherwise Nothing. This replaces ``getattr``, with which a pickle could get any method.
     """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     return getattr(owner, name) if zone else Nothing
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
-    """Return a validated pyarrow array; pyarrow itself trusts the length that a pickle states."""
+    """Return a pyarrow array after checking it; pyarrow trusts the lengths that a pickle states."""
     array = sys.modules["pyarrow.lib"]._restore_array(content)
     array.validate(full=True)
     return array
 
 
+# function that a pickle names -> function that T calls instead
 REPLACED = {
     "dtype": dtype,
     "_load_from_bytes": storage,
@@ -145,18 +148,18 @@ REPLACED = {
 }
 
 
-# the unpickler that is written in Python; the steps of the one in C cannot be overridden
+# the unpickler that is written in Python, because the steps of the one in C cannot be overridden
 Unpickler: "Any" = pickle._Unpickler
 
 
 class SentUnpickler(Unpickler):
-    """Reads untrusted objects that the worker process (W) sent. It accepts only objects of known
-    classes, calls only known functions to make them, and refuses objects with an attribute that
-    hides a method of their class.
+    """Reads untrusted objects that W sent. It accepts only objects of known classes, and calls only
+    known functions to make them. It refuses an object with an attribute that hides a method of the
+    object's class.
     """
 
     dispatch = dict(Unpickler.dispatch)  # noqa: RUF012
-    # these two operations call a class; only protocols before 2 need them
+    # these two operations call any class; only pickle protocols below 2 need them
     del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]
 
     def find_class(self, module: str, name: str) -> "Any":
@@ -166,8 +169,8 @@ class SentUnpickler(Unpickler):
         if module.partition(".")[0] not in SENT_PACKAGES:
             return Nothing
         if isinstance(found, type) and not issubclass(found, type):
-            # memory-mapped arrays would read files; masked numbers would pass any test, because
-            # numpy's assertions treat them as equal to all numbers
+            # a memory-mapped array would read a file; a masked number would pass any test, because
+            # numpy's assertions treat it as equal to every number
             refused = name == "memmap" or found.__module__.startswith("numpy.ma")
             return Nothing if refused else found
         return found if name in CALLED else Nothing
@@ -175,7 +178,8 @@ class SentUnpickler(Unpickler):
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
-        # date offsets of pandas (``rollforward``) and enumerations (``__members__``) may be called
+        # the classes of pandas' date offsets (``rollforward``) and enumerations (``__members__``)
+        # may also be called
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
         if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")
@@ -199,16 +203,16 @@ class SentUnpickler(Unpickler):
 
 
 class Sent(pickle.Unpickler):
-    """Reads objects that T sent, which are trusted."""
+    """Reads, in W, the objects that T sent. They are trusted."""
 
     def find_class(self, module: str, name: str) -> "Any":
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
 
 
 def own_files() -> "dict[str, bytes | None]":
-    """Return {path: content} of all files below this process's folder; the content of a folder is
-    None. Links and special files are left out, and so are files beyond the limits SENT_FILES and
-    SENT_BYTES.
+    """Return {path: content} for all files and folders below this process's folder. The content of
+    a folder is None. Links and special files are left out, and so are files beyond the limits
+    SENT_FILES and SENT_BYTES.
     """
     found: dict[str, bytes | None] = {}
     left = SENT_BYTES
@@ -235,9 +239,9 @@ def put(path: str, content: "bytes | None") -> None:
 
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
-    """Do the work of T: run the program's text, and write the error to ``verdicts``, or "" if there
-    is none. When the text calls ``exec``, W executes the solution. ``solver`` is the connection to
-    W.
+    """Do the work of T: read the program's text from ``requests``, run it, and write the error, or
+    "" if there is none, to ``verdicts``. When the text calls ``exec``, W executes the solution.
+    ``solver`` is the connection to W.
     """
     text = read(requests)
     received = set()
@@ -253,8 +257,8 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
         if error:
             raise Failed(str(error))
         for path, content in files.items():
-            # a file must not be written outside T's folder, through a link, or over a file of the
-            # test
+            # a file from W must not be written outside T's folder, through a link, or over a file
+            # of the test
             inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
             if inside and (path in received or not os.path.exists(path)):
                 received.add(path)
@@ -263,7 +267,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
             try:
                 env[name] = SentUnpickler(io.BytesIO(content)).load()
             except Exception:
-                continue  # an object that no test needs, or an attack
+                continue  # refused: no test needs such an object, or it is an attack
 
     error = ""
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -275,14 +279,15 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
 
 
 class Failed(Exception):
-    """Raised in T if the solution failed in W. The message is W's description of the error, or GONE
+    """Raised in T if the solution failed in W. The message is the error as W described it, or GONE
     if W sent no reply.
     """
 
 
 def solve(tester: "Any") -> None:
-    """Do the work of W: execute the code that T sends, and send back the error, all variables that
-    can be pickled, and the new files. ``tester`` is the connection to T.
+    """Do the work of W: execute the code that T sends. Send back the error ("" if there is none),
+    all variables that can be pickled, and the new and changed files. ``tester`` is the connection
+    to T.
     """
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
@@ -309,7 +314,7 @@ def solve(tester: "Any") -> None:
             try:
                 values[name] = pickle.dumps(value)
             except Exception:
-                continue  # modules and the solution's own functions, for example, cannot be pickled
+                continue  # cannot be pickled, such as a module or the solution's own function
         files = {path: known[path] for path in known if known[path] != given.get(path, "")}
         pickle.dump((error, values, files), tester)
         tester.flush()
@@ -324,8 +329,8 @@ def described(error: BaseException) -> str:
 
 
 def forked(action: "Callable[..., object]", *arguments: object) -> int:
-    """Run ``action`` in a new process, which ends when the action does: with exit code 0, or with 1
-    if the action raises. Return the process's id.
+    """Run ``action`` in a new process, and return the process's id. The process ends with the
+    action. Its exit code is 0, or 1 if the action raises an exception.
     """
     if child := os.fork():
         return child
@@ -349,7 +354,7 @@ def below(process: int) -> list[int]:
 
 
 def resident(process: int) -> int:
-    """Return the size in bytes of a process's anonymous, shared and swapped memory; 0 if the
+    """Return the size of a process's anonymous, shared and swapped memory in bytes, or 0 if the
     process has ended.
     """
     try:
@@ -362,7 +367,7 @@ def resident(process: int) -> int:
 
 
 class Server:
-    """Answers requests in the top process of the stack."""
+    """Answers the caller's requests in the top process of the stack."""
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits = limits
@@ -383,28 +388,28 @@ class Server:
                 elif made != wanted[: len(made)]:
                     return write(self.answers, False)
                 elif os.waitpid(forked(self.stand, wanted[: len(made) + 1]), 0)[1]:
-                    # the import ended its process; no answer was sent, so the caller sees that the
-                    # server has ended
+                    # the import ended the new process before it answered; this process ends, too,
+                    # so that the caller does not wait for an answer
                     os._exit(1)
             except EOFError:
                 os._exit(0)  # the caller is gone
 
     def stand(self, imports: "list[str]") -> None:
-        """Run the last of the imports, answer false, and serve requests as the new top process. An
-        error of the import is ignored, because the program will raise it again.
+        """Run the last of the imports, answer false, and serve requests as the new top process. If
+        the import fails, its error is ignored, because the program will raise the error again.
         """
         with contextlib.suppress(Exception):
             exec(compile(imports[-1], "<program>", "exec"), {"__name__": "__main__"})
         gc.collect()
-        # otherwise the garbage collector of a forked process would write to all objects that exist
-        # now, and so copy their memory
+        # without this, the garbage collector of a forked process would write to all objects that
+        # exist now, and their memory would be copied
         gc.freeze()
         write(self.answers, False)
         self.serve(imports)
 
     def judge(self, seed: int) -> "dict[str, Any]":
-        """Run one program in the processes T and W. Return the fields of its outcome: ``passed``,
-        ``error`` and ``stopped``.
+        """Run one program in the processes T and W. Return the fields ``passed``, ``error`` and
+        ``stopped`` of its outcome (``server.Outcome``).
         """
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())
@@ -422,9 +427,9 @@ class Server:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def process(self, role: str, seed: int, other: int, *ends: int) -> None:
-        """Run T (if ``role`` is "tester") or W ("solver") in a folder called ``role``, under the
-        limits. ``other`` is the connection to the other process. ``ends`` are the descriptors from
-        which T reads the text and to which it writes the verdict; W has none.
+        """Run T (if ``role`` is "tester") or W (if it is "solver") in a folder called ``role``,
+        under the limits. ``other`` is the connection to the other process. ``ends`` are two file
+        descriptors for T, to read the text from and to write the verdict to; W has none.
         """
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
@@ -432,8 +437,8 @@ class Server:
         if self.contained and role == "solver":
             namespaces.stand_alone(self.limits["memory"] // 4)
         namespaces.limit(self.limits)
-        # seed each program's generators; an import has seeded them once, so otherwise all programs
-        # would start in the same state
+        # the generators of random numbers were seeded when they were imported; without new seeds,
+        # they would be in the same state in all programs
         seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
         for name in seeding.keys() & sys.modules.keys():
             getattr(sys.modules[name], seeding[name])(seed)
@@ -445,14 +450,14 @@ class Server:
         test(requests, verdicts, both)
 
     def watch(self, solver: int, tester: int, verdict: int) -> "dict[str, Any]":
-        """Wait for T's verdict, or until a limit is exceeded or a process ends without a verdict.
-        Return the fields of the outcome. Raises EOFError if the caller is gone.
+        """Wait until T writes the verdict, a limit is exceeded, or T ends without a verdict. Return
+        the fields of the outcome. Raises EOFError if the caller is gone.
         """
         deadline = time.monotonic() + self.limits["seconds"]
         own = resident(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
-        poll.register(self.requests, 0)  # reports when the caller is gone
+        poll.register(self.requests, 0)  # reports only that the caller is gone
         while True:
             ready = dict(poll.poll(TICK * 1000))
             alive = below(os.getpid())
@@ -487,8 +492,8 @@ class Server:
 def end_all() -> None:
     """End all descendants of this process, and collect their exit codes.
 
-    They first get half a second to end by themselves, so that the processor time of the solution's
-    process is counted. Then they are killed.
+    They first get half a second to end by themselves, so that the processor time of W is counted.
+    Then they are killed.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):
@@ -503,8 +508,8 @@ def end_all() -> None:
 
 
 def silence(first: int, *kept: int) -> None:
-    """Redirect the file descriptors below ``first`` to /dev/null. If ``first`` is 3, close all
-    other descriptors except ``kept``.
+    """Redirect the file descriptors below ``first`` to /dev/null. If ``first`` is 3, also close all
+    other descriptors except those in ``kept``.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for end in range(first):
@@ -520,16 +525,16 @@ def main() -> None:
     if task["contained"]:
         python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
         namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:], *shown])
-    # keeps other processes from reading this process's memory
+    # other processes must not be able to read this process's memory
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)
     sys.argv = [""]
-    # remove everything that a fresh process would not have
+    # the programs must find only what a fresh Python process has
     del sys.path[0]
     ours = "lookuplab", "compression"  # shutil imports ``compression`` since Python 3.14
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
-    # otherwise pandas would use these two packages wherever they happen to be installed
+    # not importable, because otherwise pandas would use them wherever they happen to be installed
     missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, True)

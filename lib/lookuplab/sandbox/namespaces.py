@@ -1,9 +1,9 @@
-"""Contains processes by means of Linux namespaces. The system calls are made through ctypes,
-because Python's standard library lacks them.
+"""Isolates processes with Linux namespaces. The system calls are made through ctypes, because
+Python's standard library lacks them.
 
-A contained process has no network and sees no other process. It sees no files except the system's
-programs and libraries, which it can only read. It can write only in WORK_FOLDER, a file system in
-memory, which is also its home, its /tmp and its /dev/shm.
+An isolated process has no network and does not see the other processes of the machine. It sees no
+files except the system's programs and libraries, which it can only read. It can write only in
+WORK_FOLDER, a file system in memory, which is also its home, its /tmp and its /dev/shm.
 """
 
 import contextlib
@@ -14,20 +14,20 @@ import signal
 import struct
 
 WORK_FOLDER = "/sandbox"
-# Paths that a contained process can see. The files in /etc are needed by the loader and for fonts,
-# time zones and user names, and contain no keys or passwords.
+# Paths that an isolated process can see. The files in /etc are needed by the loader and for fonts,
+# time zones and user names. They contain no keys or passwords.
 SHOWN_PATHS = """
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group
     /etc/hosts /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types
     /etc/nsswitch.conf /etc/os-release /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full
     /dev/random /dev/urandom
 """.split()
-USER = 1000  # the user and group number inside
-# the folder on which the new root is assembled; it exists on every system and is not needed inside
+USER = 1000  # the user id and group id inside the namespaces
+# the new root is assembled in this folder, which exists on every system and is not needed inside
 STAGE = "/sys"
 # the largest number of files in WORK_FOLDER, and of open files in one process
 FILES, OPEN_FILES = 20_000, 256
-LIMITS = {  # name of a limit in ``server.Limits`` -> resource
+LIMITS = {  # field of ``server.Limits`` -> the resource that it limits
     "cpu_seconds": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,
     "processes": resource.RLIMIT_NPROC,
@@ -42,15 +42,15 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# machine -> (the machine's number in linux/audit.h, and the numbers of system calls: pivot_root,
-# the refused calls (memfd_create, memfd_secret, shmget, io_uring_setup), and the calls socket and
-# socketpair)
+# type of machine -> (number of the type in linux/audit.h, number of the system call pivot_root,
+# numbers of the refused calls memfd_create, memfd_secret, shmget and io_uring_setup, numbers of the
+# calls socket and socketpair)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29, 425), (41, 53)),
     "aarch64": (0xC00000B7, 41, (279, 447, 194, 425), (198, 199)),
 }
-# families of sockets that are allowed (linux/socket.h): local, IPv4, IPv6, and netlink, through
-# which processes talk to the kernel
+# families of sockets that are allowed (linux/socket.h): local, IPv4, IPv6 and netlink, which
+# connects processes with the kernel
 FAMILIES = (1, 2, 10, 16)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -70,8 +70,8 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
-    """Add ``flags`` such as READ_ONLY to a mount and, by default, to the mounts below it. This
-    needs Linux 5.12 or newer.
+    """Add ``flags`` such as READ_ONLY to the mount at ``target`` and, by default, to all mounts
+    below it. This needs Linux 5.12 or newer.
     """
     attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, 0)
     size = ctypes.sizeof(attributes)
@@ -79,16 +79,16 @@ def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
 
 
 def memory(target: str, size: int) -> None:
-    """Mount an empty file system in memory, of at most ``size`` bytes. Nothing in it can be
-    executed.
+    """Mount an empty file system in memory on ``target``. It holds at most ``size`` bytes, and no
+    file in it can be executed.
     """
     options = f"mode=1777,size={size},nr_inodes={FILES}"
     mount("tmpfs", target, "tmpfs", NOSUID | NODEV | NOEXEC, options)
 
 
 def show(source: str) -> None:
-    """Make a path visible under the new root, with the same name and read-only. If the path is a
-    link, make the link's target visible, too.
+    """Make a path visible under the new root. It has the same name there, and is read-only. If the
+    path is a link, make the link's target visible, too.
     """
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):
@@ -109,12 +109,12 @@ def show(source: str) -> None:
 
 
 def leave_the_system(readable: list[str]) -> None:
-    """Move into new namespaces. The function returns in a child process, which is the first process
-    of the namespaces. The child sees a new root, which has SHOWN_PATHS and the paths ``readable``
-    (all read-only) and WORK_FOLDER.
+    """Enter new namespaces. The function returns only in a child process, the first process of the
+    namespaces. The child sees a new root with WORK_FOLDER and, read-only, SHOWN_PATHS and the paths
+    in ``readable``.
 
     The calling process stays outside, waits for the child, and ends when the child ends. Raises
-    OSError if the kernel refuses.
+    OSError if the kernel refuses to make the namespaces.
     """
     user, group = os.geteuid(), os.getegid()
     call("unshare", NEW_USER | NEW_MOUNTS | NEW_PIDS | NEW_NETWORK | NEW_IPC | NEW_UTS)
@@ -133,7 +133,7 @@ def leave_the_system(readable: list[str]) -> None:
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        # if the path exists already, a Python is installed below it, and must stay visible
+        # if the path exists already, Python is installed below it, and must stay visible
         if not os.path.exists(STAGE + name):
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
@@ -149,8 +149,9 @@ def leave_the_system(readable: list[str]) -> None:
 
 
 def stay_behind() -> None:
-    """Fork, and return only in the child. The parent waits, and ends with the child's exit code, or
-    with 128 plus the signal that killed the child. If the parent is killed, so is the child.
+    """Fork, and return only in the child. The parent waits for the child. It then ends with the
+    child's exit code, or with 128 plus the number of the signal that killed the child. If the
+    parent is killed, the kernel kills the child, too.
     """
     if child := os.fork():
         for end in range(3):
@@ -164,11 +165,12 @@ def stay_behind() -> None:
 
 
 def stand_alone(size: int) -> None:
-    """Move into further namespaces, nested in those that ``leave_the_system`` made. The function
-    returns in a grandchild of the calling process.
+    """Enter further namespaces, nested in those that ``leave_the_system`` made. The function
+    returns only in a grandchild of the calling process.
 
-    The grandchild sees no processes from outside the namespaces, and all processes that it starts
-    end with it. It has its own WORK_FOLDER of ``size`` bytes, and no right to change its limits.
+    The grandchild sees no processes from outside the new namespaces. When it ends, all processes
+    that it has started end, too. It has its own WORK_FOLDER of ``size`` bytes, and no right to
+    change its limits.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
     stay_behind()  # the child is the first process of the new namespaces
@@ -178,20 +180,21 @@ def stand_alone(size: int) -> None:
         # the lowest possible limit of process ids (Linux 6.14 or newer); unlike RLIMIT_NPROC, it
         # applies even to root
         file.write("310")
-    # continue in a second process, because most signals do not end a namespace's first process
+    # the program runs in the second process of the namespace, because most signals do not end the
+    # first
     stay_behind()
     give_up_rights()
     os.chdir(WORK_FOLDER)
 
 
 def read_alone(readable: list[str], wanted: list[str]) -> None:
-    """Move into new namespaces. The function returns in a grandchild of the calling process, which
-    can read only SHOWN_PATHS and the paths ``readable`` and ``wanted``, can write only in memory,
-    and has no right to change this. Raises OSError if the kernel refuses, or if a path in
-    ``wanted`` cannot be seen.
+    """Enter new namespaces. The function returns only in a grandchild of the calling process. The
+    grandchild can read only SHOWN_PATHS and the paths in ``readable`` and ``wanted``, can write
+    only in memory, and has no right to change this. Raises OSError if the kernel refuses to make
+    the namespaces, or if a path in ``wanted`` cannot be seen there.
     """
     leave_the_system([*readable, *wanted])
-    # continue in a second process, because most signals do not end a namespace's first process
+    # work goes on in the second process of the namespace, because most signals do not end the first
     stay_behind()
     give_up_rights()
     for path in wanted:
@@ -199,8 +202,8 @@ def read_alone(readable: list[str], wanted: list[str]) -> None:
 
 
 def give_up_rights() -> None:
-    """Drop every capability for good, and refuse system calls that are not needed."""
-    for capability in range(CAPABILITIES):  # for numbers above the last capability, the call fails
+    """Drop every capability for good, and make the kernel refuse dangerous system calls."""
+    for capability in range(CAPABILITIES):  # a number without a capability only fails
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -210,16 +213,16 @@ def give_up_rights() -> None:
 
 
 def refuse_calls() -> None:
-    """Make four kinds of system calls fail with EPERM: calls for memory that is charged to no
-    process; calls with the numbers of another machine; io_uring, a queue of calls that would bypass
-    these rules; and sockets of families other than FAMILIES, which a network namespace does not
-    contain.
+    """Make four kinds of system calls fail with EPERM: requests for memory that counts for no
+    process; calls by the numbers of another type of machine; io_uring, a queue of calls that would
+    bypass these rules; and sockets of families other than FAMILIES, which a network namespace does
+    not isolate.
     """
     machine, _, calls, sockets = MACHINES[os.uname().machine]
-    # linux/filter.h: (instruction, rules to skip if true, rules to skip if false, value)
+    # a rule is (instruction, rules to skip if true, rules to skip if false, value); linux/filter.h
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    # offsets, in the data about a call, of the call's number and of its first argument; the first
-    # argument of ``socket`` is the socket's family
+    # in the data about a call, its number is at offset 0, and its first argument, which is the
+    # family of a socket, is at offset 16
     number, family = 0, 16
     allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
     rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]
@@ -235,9 +238,9 @@ def refuse_calls() -> None:
 
 
 def limit(limits: "dict[str, int]") -> None:
-    """Set resource limits for this process and all processes that it will start. The keys of
-    ``limits`` are those of LIMITS. If the system allows less than a limit, the limit is set to what
-    the system allows.
+    """Set resource limits for this process and all processes that it will start. ``limits`` has the
+    same keys as LIMITS. If the system does not allow a limit as high as requested, the highest
+    allowed limit is set.
     """
     wanted = {kind: int(limits[name]) for name, kind in LIMITS.items()}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}

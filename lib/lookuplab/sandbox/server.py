@@ -1,7 +1,8 @@
-"""Judges programs in forked children of a process that has already run the programs' imports.
+"""Judges programs in processes that are forked from a server, which has already run the programs'
+imports.
 
-A program that imports numpy and pandas thus starts in a fraction of the time. The forked process
-has run exactly the imports with which the program itself begins, in the same order. A program that
+A program that imports numpy and pandas thus starts in a fraction of the time. Before the fork, the
+server has run exactly the imports with which the program begins, in the same order. A program that
 passes here would therefore pass in a fresh process, too.
 """
 
@@ -29,9 +30,9 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.sandbox import inside, namespaces
 
 SANDBOXES = ("namespaces", "none")
-GRACE = 30.0  # seconds beyond a program's limit after which the server itself is considered hung
-# Environment of the server. Libraries use one thread, because many programs run at the same time,
-# and a forked process does not have its parent's threads.
+GRACE = 30.0  # the server counts as hung so many seconds after a program's time limit
+# Environment variables of the server. Libraries use one thread, because many programs run at the
+# same time, and because a forked process does not have the threads of its parent.
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -47,23 +48,23 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
 }
-# The folders where seaborn and scikit-learn cache data sets from the network. Programs in the
-# sandbox can read them.
+# folders where seaborn and scikit-learn keep data sets that were downloaded before; programs in the
+# sandbox, which has no network, can read them
 FETCHED = paths.DOWNLOADS / "fetched"
 CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
-NOT_JUDGED = "not judged"  # the error of an outcome that is not judged begins with this
-DOWN = "took its server down"  # the error of a program that left the server unable to answer
+NOT_JUDGED = "not judged"  # the error of an outcome that is not judged begins with these words
+DOWN = "took its server down"  # the error of a program after which the server gave no answer
 # errors of a program that was killed, perhaps by the kernel because the machine ran out of memory
 KILLED = re.compile(rf"{DOWN}|({inside.GONE}|{inside.ENDED}) .(-9|137)")
-# errors that may mean that the machine gave the program too few resources
+# errors that a program may get because the machine has too few resources
 SHORT = r"MemoryError|can't start new thread|\[Errno (5|11|12|27|28|122)\]"
 DRAWS = ("matplotlib", "seaborn")  # packages that draw figures (``Program.draws``)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one program: seconds of wall-clock and of CPU time, bytes of memory, number of
-    processes, and bytes of each file that it writes.
+    """The limits of one program: seconds of wall-clock time and of CPU time, bytes of memory,
+    number of processes, and bytes in each file that the program writes.
     """
 
     seconds: float = 240.0
@@ -78,9 +79,9 @@ class Program:
     """A program that tests a solution. ``text`` passes the solution to ``exec``, and ends without
     an exception if the solution is right.
 
-    ``imports`` are lines that the server may execute in advance. They must be lines that ``text``
-    itself executes before the solution, because the solution must find only what the text has
-    imported. ``about`` names the problem in the store of outcomes.
+    ``imports`` are lines of code that the server executes in advance. They must be lines that
+    ``text`` itself executes before the solution, because the solution must find only what the text
+    has imported. ``about`` names the problem in the store of outcomes.
     """
 
     text: str
@@ -89,18 +90,19 @@ class Program:
 
     @property
     def draws(self) -> bool:
-        """Return whether the test looks at figures. A figure contains functions and cannot be sent
-        to another process, so test and solution of such a program run in one process.
+        """Return whether the program draws figures. A figure contains functions and cannot be sent
+        from one process to another, so test and solution of such a program run in one process.
         """
         return any(name in line for line in self.imports for name in DRAWS)
 
     @property
     def joined(self) -> str:
-        """Return a program that runs the test and the solution together in the solution's process.
+        """Return the text of a program that runs test and solution together in the solution's
+        process, W.
 
-        That process, too, is in the sandbox. A solution that ends the process early does not pass,
-        because the program must end by setting a secret random word. But a malicious solution can
-        search for the word, or change how the test compares.
+        W, too, is in the sandbox. A solution that ends W early does not pass, because the program's
+        last line must set a variable to a secret random word. But a malicious solution can search
+        for the word, or change how the test compares.
         """
         word = secrets.token_hex()
         code = f"exec({self.text!r}, {{'__name__': '__main__'}})\nended = {word!r}"
@@ -109,12 +111,13 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a program. ``passed`` says whether the program ended without an exception.
-    ``seconds`` is wall-clock time, which is not stored.
+    """The outcome of a program. ``passed`` says whether the program ended without an exception, and
+    ``error`` describes the exception, or is "". ``seconds`` is wall-clock time, which is not
+    stored.
 
     ``stopped`` says whether the program was stopped before its end, perhaps because the machine was
-    busy; a second run may then have another outcome. If ``judged`` is False, the fault may lie with
-    the solution or with the grader, and ``error`` says why this is unknown.
+    busy; a second run may then have another outcome. If ``judged`` is False, it is unknown whether
+    the solution or the grader is at fault, and ``error`` says why.
     """
 
     passed: bool
@@ -129,10 +132,10 @@ class Outcome:
 
 class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     """A server that runs one program at a time; use it in a ``with`` block. Sort the programs by
-    their imports, because the server keeps the imports that two programs in a row share.
+    their imports: the server then runs an import only once for programs that share it.
 
     ``sandbox`` is one of SANDBOXES. "none" limits the time, memory and file sizes of well-meaning
-    programs, but gives no security. ``python`` is the Python that runs the programs.
+    programs, but gives no security. ``python`` is the path of the Python that runs the programs.
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
@@ -144,11 +147,11 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    __del__ = __exit__  # ends the server if the thread that owns it ends without closing it
+    __del__ = __exit__  # ends the server when its owner ends without closing it (``work.kept``)
 
     def close(self) -> None:
         """End the server. It gets a second to end by itself, and is then killed. If it ends by
-        itself, the CPU time of the programs is counted as that of this process's children.
+        itself, the CPU time of the programs counts as CPU time of this process's children.
         """
         if self._process is not None:
             process = self._process
@@ -161,7 +164,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
     def preload(self, imports: Iterable[str]) -> None:
         """Make the server run these imports, in this order, and drop all others. Raises UserError
-        if an import ends or hangs Python.
+        if Python ends or hangs in an import.
         """
         lines = list(imports)
         if self._process is None or self._process.poll() is not None:
@@ -179,11 +182,11 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         """Run one program after its imports, and return its outcome. Whatever the program does, the
         next program finds a working server.
 
-        The grader may be the cause of a failure, because it runs test and solution in two
-        processes: an object cannot be sent to the test, a library's setting stays in the solution's
-        process, or a file is too large to send. A program that fails is therefore run again with
-        test and solution in one process. If it passes there, the outcome is not judged, because in
-        one process a solution could change the test.
+        A program may fail only because the grader runs test and solution in two processes: an
+        object cannot be sent to the test, a library's setting stays in the solution's process, or a
+        file is too large to send. A program that fails is therefore run again with test and
+        solution in one process. If it passes there, the outcome is "not judged": the grader may
+        have caused the failure, but in one process the solution may have changed the test.
         """
         if program.draws:
             return self._certain(program, program.joined)
@@ -196,7 +199,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
     def _certain(self, program: Program, text: str) -> Outcome:
         """Return the outcome of one program. A program that was killed is run a second time. Raises
-        UserError if the machine, and not the program, may be the cause of the failure.
+        UserError if the machine, and not the program, may have caused the failure.
         """
         self.preload(program.imports)
         outcome = self._run(program, text)
@@ -213,14 +216,14 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return outcome
 
     def _less(self) -> list[str]:
-        """Return a text such as "processes 32 of 64" for each resource of which this machine has
-        less than ``self.limits`` allows a program.
+        """Return a text such as "processes 32 of 64" for each resource of which a program gets less
+        on this machine than ``self.limits`` allows.
         """
         less = []
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # RLIMIT_AS also counts the address space of libraries; half is left for a program
+                # RLIMIT_AS also counts the address space of libraries; about half is left for data
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")
@@ -240,8 +243,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             self.close()
             verdict = {"passed": False, "error": DOWN, "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
-        # if a program's own error begins with NOT_JUDGED, it is put in parentheses; otherwise the
-        # outcome would count as not judged
+        # if an error of the program itself begins with NOT_JUDGED, it is put in parentheses, so
+        # that the outcome does not count as not judged
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict, seconds=time.monotonic() - started)
 
@@ -256,7 +259,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         code += "from lookuplab.sandbox.inside import main\nmain()"
         home = namespaces.WORK_FOLDER if contained else self._folder.name
         given = {name: str(place) for name, place in CACHES.items() if place.exists()}
-        # errors go to a file, because the output of imports could fill a pipe and block the server
+        # stderr goes to a file, because the messages of imports could fill a pipe and block the
+        # server
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
@@ -279,7 +283,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
     def _ask(self, seconds: float, *requests: object) -> Any:
         """Send the requests, and return the server's next answer. If the answer takes longer than
-        ``seconds``, the server is killed and EOFError is raised.
+        ``seconds``, the server is killed. Raises EOFError if the server ends without an answer.
         """
         if self._process is None:
             raise EOFError
@@ -305,12 +309,13 @@ def refusal() -> str:
 
 
 def choose(sandbox: str = "", own: bool = False) -> str:
-    """Return the sandbox for generated programs, one of SANDBOXES: "namespaces" unless ``sandbox``
-    is "none".
+    """Return the sandbox for generated programs, one of SANDBOXES. ``sandbox`` is the user's
+    choice, or "". ``own`` says that the programs are those of the kit's own mini models.
 
-    If the machine has no namespaces, programs of the kit's own mini models (``own``) get "none".
-    For other programs, or if ``sandbox`` is "namespaces", UserError is raised. Whenever the result
-    is "none", a warning says that programs run unprotected, and why.
+    The result is "namespaces", unless the user chose "none" or this machine has no namespaces.
+    Without namespaces, programs of the kit's own models get "none". For other programs, or if the
+    user chose "namespaces", UserError is raised. Whenever the result is "none", a warning says that
+    programs run unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
     reason = "as requested" if sandbox == "none" else refusal()

@@ -1,4 +1,6 @@
-"""Leaves a seeded sample of a cosmic-ray session to be tried, skips the rest (`make mutants`)."""
+"""Keeps a seeded sample of a cosmic-ray session's mutants to be tried, and marks the others as
+skipped (`make mutants`).
+"""
 
 import random
 import sys
@@ -19,7 +21,8 @@ class Sample(FilterApp):
             mutation = item.mutations[0]
             return str(mutation.module_path), mutation.operator_name, mutation.occurrence
 
-        items = sorted(work_db.pending_work_items, key=place)  # their ids are random
+        # the ids cannot serve as the order, because they are random
+        items = sorted(work_db.pending_work_items, key=place)
         random.Random(args.seed).shuffle(items)
         skipped = WorkResult(worker_outcome=WorkerOutcome.SKIPPED)
         work_db.set_multiple_results([item.job_id for item in items[args.size :]], skipped)

@@ -1,5 +1,5 @@
-"""Local models: what Transformers says, whatever the batch; stopping, sampling, memory, context,
-and clear errors.
+"""Tests local models: they answer as Transformers does, whatever the batch. Also tests stopping,
+sampling, memory, context and clear errors.
 """
 
 import gc
@@ -42,7 +42,7 @@ PROMPTS = [
     )
     for i in range(20)
 ]
-# six tokens less than the context
+# a prompt with six tokens less than the context has
 NEARLY = Prompt("nearly", "client." * 45)
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 OTHERS = "pieces-llama", "pieces-t5"
@@ -60,7 +60,7 @@ def llama(checkpoint):
 
 @pytest.fixture(scope="module")
 def plain(llama):
-    """One for tests that change nothing in it."""
+    """Return a model for tests that change nothing in it."""
     return LocalModel(llama)
 
 
@@ -73,7 +73,9 @@ def answer(model, prompt, decoding):
 
 
 def record_rows(model, fail_above=math.inf):
-    """Note the rows of every forward pass; more than ``fail_above`` rows do not fit into memory."""
+    """Return a list to which the number of rows of every forward pass is added. A pass with more
+    than ``fail_above`` rows runs out of memory.
+    """
     rows = []
 
     def note(_module, _arguments, options):
@@ -92,7 +94,8 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
         read = model.prompt_ids(prompt.text)
         whole = model.module.generate(torch.tensor([read]), max_new_tokens=20)[0]
         before = read if model.causal else []
-        # an encoder-decoder's begins with a token of its own
+        # the output of an encoder-decoder begins with a start token, which is not part of the
+        # answer
         assert one.token_ids == tuple(whole[len(before) or 1 :].tolist())
         assert_log_probabilities(model, prompt, one)
         start, whole = decoded(model.tokenizer, [before, [*before, *one.token_ids]])
@@ -100,7 +103,9 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
 
 
 def test_samples_are_the_same_at_batch_sizes_1_7_and_64(model, monkeypatch):
-    """Greedy answers, too: in batches of 7 they are Transformers' own."""
+    """Greedy answers are compared, too. Those of batch size 7 are compared with Transformers in
+    another test.
+    """
     asked = model, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2), *PROMPTS[::2]
     expected = answers(*asked)
     for size in 1, 64:
@@ -155,7 +160,8 @@ FREE = Decoding(temperature=1.0)
     [
         (FREE, [400, 2000, 600, 1000]),
         (replace(FREE, top_p=0.7), [0, 2667, 0, 1333]),
-        (Decoding(temperature=0.5), [116, 2899, 261, 725]),  # the squares' shares
+        # probabilities in proportion to the squares
+        (Decoding(temperature=0.5), [116, 2899, 261, 725]),
     ],
 )
 def test_sampling_follows_temperature_and_top_p(decoding, counts):
@@ -163,18 +169,19 @@ def test_sampling_follows_temperature_and_top_p(decoding, counts):
     chance = (torch.arange(4000) + 0.5) / 4000
     tokens, logprobs, _ = choose(logits, logits, chance, decoding)
     assert tokens.bincount(minlength=4).tolist() == pytest.approx(counts, abs=1)
-    torch.testing.assert_close(logprobs, LOGITS[0, tokens])  # always at temperature 1
+    # log-probabilities are always those of temperature 1
+    torch.testing.assert_close(logprobs, LOGITS[0, tokens])
 
 
 @pytest.mark.parametrize(
     ("decoding", "chance", "masked", "expected"),
     [
-        (Decoding(), 0, [], math.log(2)),  # 0.5 to 0.25
-        (Decoding(), 0, [3], math.log(0.5 / 0.15)),  # what is masked is no near choice
-        (FREE, 0.25, [], 0.15),  # in [0.1, 0.6)
+        (Decoding(), 0, [], math.log(2)),  # the two highest probabilities are 0.5 and 0.25
+        (Decoding(), 0, [3], math.log(0.5 / 0.15)),  # the masked 0.25 is not a choice
+        (FREE, 0.25, [], 0.15),  # the token is drawn if the chance is in [0.1, 0.6)
         (FREE, 0.55, [], 0.05),
-        (FREE, 0.55, [0, 1, 2], math.inf),  # nothing else to draw
-        # 0.5 + 0.25 is not yet 0.76, so 0.15 is in; 0.75 was near
+        (FREE, 0.55, [0, 1, 2], math.inf),  # no other token can be drawn
+        # 0.5 + 0.25 is below 0.76, so the token of 0.15 is kept; a top_p of 0.75 would drop it
         (replace(FREE, top_p=0.76), 0.3, [], 0.01),
     ],
 )
@@ -198,7 +205,7 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain):
 
 
 def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain, monkeypatch):
-    """One prompt's answer ends at the limit of the context, before the others'."""
+    """The answer to one prompt ends before the others, at the limit of the context."""
     monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", 0)
     model = LocalModel(llama)
     passes = count()
@@ -214,7 +221,9 @@ def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain
 
 
 class Asking:
-    """A constraint that asks, and notes the forward passes before each choice of a token."""
+    """A constraint that seems to ask a tool, and notes how many forward passes there were before
+    each token.
+    """
 
     asks = True
     pending = None
@@ -239,7 +248,8 @@ def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monk
     found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
     for key, one in answers(plain, SHORT).items():
         assert found[key].token_ids == one.token_ids
-    # a forward pass of each batch, and, of those that begin later, the first one
+    # between two tokens of a row, each of the other batches has a forward pass; batches that begin
+    # then also have their first
     passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
     assert passes == {4, 5, 6, 7}
 
@@ -258,7 +268,8 @@ def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, p
 
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):
-    monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", math.inf)  # whole batches
+    # a batch ends only with its last row
+    monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", math.inf)
     model = LocalModel(llama, batch_size=4)
     asked = [(Prompt(str(i), "again " * i + "client."), 0) for i in range(9)]
 
@@ -312,7 +323,7 @@ REFUSING = (
     ],
 )
 def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template, system, spelled):
-    """On every day through the same."""
+    """A template with a date has the same date on every day."""
     model = load(f"{llama}?chat=true{options}")
     model.tokenizer.chat_template = template
     usual = plain.identity | {"chat": "always"}
@@ -348,7 +359,7 @@ def test_on_a_gpu_only_the_kit_s_own_models_stay_in_float32(llama, monkeypatch):
 
 
 def cards(monkeypatch, *free):
-    """As if there were GPUs with so many bytes free."""
+    """Pretend that there are GPUs with these numbers of bytes free."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(free))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda at: (free[at], 10**12))
@@ -369,7 +380,8 @@ def test_a_model_that_fits_on_one_card_uses_the_emptiest_and_others_spread(llama
 def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monkeypatch):
     model = LocalModel(llama)
     monkeypatch.setattr(work, "memory", lambda: 9_000)
-    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)  # it is not called
+    # calling it would be an error
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
     with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may use 0.00"):
         _ = model.module
 
@@ -435,7 +447,7 @@ def lost_link(folder):
 
 
 def with_weights(change, name="model.safetensors"):
-    """Changes a folder's weights, by name."""
+    """Return a function that applies ``change`` to the weights {name: tensor} in a folder."""
 
     def changed(folder):
         weights = load_file(folder / name)
@@ -446,7 +458,7 @@ def with_weights(change, name="model.safetensors"):
 
 
 def half(folder):
-    """Half of the layers, by its configuration."""
+    """Change a checkpoint's configuration so that it has half of its layers."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
 
@@ -511,7 +523,9 @@ vision_tower.patch.weight model.layers.0.attn.k_scale""".split()
 
 
 def test_weights_and_a_special_token_that_the_prompt_needs_not_do_no_harm(tmp_path):
-    """Tokens for infilling, as CodeLlama-Python's, or for pictures, as Gemma 3's, have no row."""
+    """The tokens for infilling of CodeLlama-Python, and for pictures of Gemma 3, have no row in the
+    embedding.
+    """
     save(tmp_path, "llama", vocabulary=0)
     with_token(True)(tmp_path)
     with_weights(lambda own: own.update({name: torch.ones(2) for name in NEEDLESS}))(tmp_path)
@@ -561,7 +575,9 @@ def test_an_adapter_s_base_that_is_nowhere_is_one_line_with_its_name(tmp_path, n
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):
-    """But one that exists only in Python would tokenize the whole answer again after each token."""
+    """A tokenizer that exists only in Python is refused, because it would tokenize the whole answer
+    again after each token.
+    """
     save(tmp_path, "llama")
     (tmp_path / "own.py").write_text(
         "from transformers import ByT5Tokenizer, PreTrainedTokenizerFast\n"

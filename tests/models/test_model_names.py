@@ -1,5 +1,5 @@
-"""One name says which model: where it lies, at which revision, whether as a chat model, and what
-tables call it.
+"""Tests the names of models. A name says where the model is, at which revision, and whether it is a
+chat model; it also gives the name in tables.
 """
 
 import sys
@@ -19,8 +19,8 @@ OLD, NEW = "1" * 40, "2" * 40
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A hub's local cache that holds two revisions of owner/tiny, the newer of them as main; no
-    network.
+    """Make a local cache of the hub with two revisions of owner/tiny, of which the newer one is
+    main. There is no network.
     """
     folder = tmp_path / "hub" / "models--owner--tiny"
     save_chat(folder / "snapshots" / OLD)
@@ -53,7 +53,7 @@ def test_tables_call_a_model_by_its_name_alone():
 
 
 def check_model(name):
-    """What a run checks before a notebook starts."""
+    """Run the check that comes before a notebook starts."""
     values = {"model": name}
     check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
 

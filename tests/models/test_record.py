@@ -1,4 +1,6 @@
-"""The record: exact, the same bytes, found where it fits and nowhere else; what differs from it."""
+"""Tests the record: answers are kept exactly, in the same bytes; they are found only where they
+fit; and differences from the record are reported.
+"""
 
 import numpy as np
 import pandas as pd
@@ -14,13 +16,14 @@ from recipes.mini.record import write_file, write_manifest
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty record of its own; stores at their default places below it."""
+    """Return the folder of an empty record. Stores are at their default places in a new folder."""
     monkeypatch.setattr(paths, "MINI", tmp_path / "mini")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "runs" / "completions.sqlite"))
     return tmp_path / "mini" / "record"
 
 
-SINGLE, SMALL = float(np.float32(-0.1)), float(np.float32(-1e-8))  # float32 holds them exactly
+# numbers that float32 represents exactly
+SINGLE, SMALL = float(np.float32(-0.1)), float(np.float32(-1e-8))
 ANSWER = {
     "id": "task é",
     "sample": 1,
@@ -91,7 +94,7 @@ def test_a_flipped_bit_in_the_record_or_its_manifest_is_one_line_that_names_the_
 
 def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monkeypatch):
     def made(count=3, **options):
-        # its log-probabilities are float32, as those of local models in float32
+        # the log-probabilities are float32, like those of local models in float32
         exact = [{"token_logprobs": (-0.5, SINGLE)}]
         return ask(many_prompts(count), changes=exact, **options)
 
@@ -147,5 +150,5 @@ def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference(
     assert [(len(said), near) for said, near in found] == [(0, 0), (1, 0), (1, 0), (2, 1)]
     assert record.differences("verdicts", [1], [2]) == (["[1] -> [2]"], False)
     errors = [{"error": f"0.94339622641509{end} /tmp123_ab{end}/f"} for end in ("41", "44")]
-    # another processor's last digit, another run's temporary file
+    # the last digit depends on the processor, and the temporary file on the run
     assert record.differences("verdicts", *errors) == ([], False)

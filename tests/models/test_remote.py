@@ -1,5 +1,6 @@
-"""Remote models over loopback, against the local engine: the servers that are installed here
-(vLLM's, ``transformers serve``), and a small one around a tiny model that misbehaves on demand.
+"""Tests remote models on this machine against the local engine. The servers are those that are
+installed here (vLLM's, ``transformers serve``), and a small one around a tiny model that misbehaves
+on demand.
 """
 
 import json
@@ -27,7 +28,7 @@ from lookuplab.models import Decoding, Prompt, complete, load, score
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 
-COMMANDS = {  # the module that must be there -> how its server is started
+COMMANDS = {  # the module that must be installed -> how its server is started
     "vllm": "-m vllm.entrypoints.openai.api_server --model {folder} --served-model-name tiny "
     "--dtype float32 --enforce-eager --host 127.0.0.1 --port {port}",
     "uvicorn": "-m transformers.cli.transformers serve {folder} --port {port}",
@@ -63,7 +64,9 @@ def surroundings(endpoint, monkeypatch):
 
 @pytest.fixture(scope="module", params=["tiny", *COMMANDS])
 def url(request, tiny, endpoint):
-    """Of a server of the tiny model, which but for ours has a process of its own."""
+    """Yield the address of a server of the tiny model. Every server except our own small one has a
+    process of its own.
+    """
     if request.param == "tiny":
         yield endpoint.url
         return
@@ -92,8 +95,8 @@ def kind(request):
 
 @pytest.fixture
 def remote(kind, url, tiny):
-    """Loads the served model with options."""
-    # `transformers serve` calls a model by its folder, and gives no log-probabilities
+    """Return a function that loads the served model with options."""
+    # `transformers serve` names a model by its folder and gives no log-probabilities
     name, gives = (tiny, False) if kind == "uvicorn" else ("tiny", True)
     return partial(load, f"{url}#{name}", parallel=2, logprobs=gives)
 
@@ -104,7 +107,7 @@ def ask(endpoint, prompts=PROMPTS[:3], decoding=SHORT, store=False, **options):
 
 def assert_equal(answers, expected):
     for answer, one in zip(answers, expected, strict=True):
-        # without the end token
+        # some servers do not send the end token
         shown = len(answer.tokens)
         logprobs = answer.token_logprobs
         same = replace(one, tokens=one.tokens[:shown], token_ids=(), token_logprobs=logprobs)
@@ -150,7 +153,7 @@ def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):
 
 
 class UpToAVowel:
-    """A rule, and what an endpoint may be told of it."""
+    """A rule that stops at a vowel. ``stop`` is what an endpoint may be told of it."""
 
     name = "up_to_a_vowel"
     stop = ("#",)
@@ -198,7 +201,7 @@ def test_a_refused_key_is_told_at_once_and_never_shown_and_another_variable_may_
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
     with pytest.raises(UserError, match=r"401.*Bearer \*\*\*"):
         ask(endpoint)
-    assert len(endpoint.bodies) <= 3  # no use to try again
+    assert len(endpoint.bodies) <= 3  # a request with a wrong key is not repeated for every prompt
     monkeypatch.setenv("LAB_KEY", KEY)
     assert len(ask(endpoint, key_variable="LAB_KEY")) == 3
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -210,7 +213,7 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
     caplog.set_level("DEBUG")
     model = load(f"{endpoint.url}#tiny")
     complete(model, PROMPTS, SHORT, tmp_path / "s.sqlite")
-    endpoint.failures = [500] * 50  # its message repeats the authorisation header
+    endpoint.failures = [500] * 50  # the error's message repeats the authorisation header
     with pytest.raises(UserError, match=r"tiny at http.*500") as raised:
         complete(model, [Prompt("d", "x")], SHORT, tmp_path / "s.sqlite")
     shown = repr(raised.value), str(vars(model)), str(model.identity), caplog.text
@@ -275,7 +278,7 @@ def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
 
 
 def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoint):
-    """Also those that repeat the request, with the word "logprobs"."""
+    """Some failures repeat the request, which contains the word "logprobs"."""
     endpoint.failures = [503, 500, 429]
     ask(endpoint, parallel=1)
     endpoint.failures = [503] * 50
@@ -289,8 +292,9 @@ REPLIES = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text("utf
 
 @pytest.mark.parametrize("given", REPLIES["read"], ids=str)
 def test_what_other_servers_reply_is_read_as_meant(endpoint, given):
-    """A stop string that was cut out of a token leaves the token whole; characters of several
-    pieces come as OpenAI and as vLLM show them; llama.cpp writes completions in the form of chats.
+    """If a stop string ends inside a token, servers cut the text but list the whole token. OpenAI
+    and vLLM show the pieces of a character in different ways. llama.cpp writes completions in the
+    format of chats.
     """
     endpoint.reply = given
     chat = "message" in given["body"]
@@ -333,7 +337,7 @@ def test_a_reply_of_more_bytes_than_its_tokens_can_have_is_not_read(endpoint):
 
 
 class Counting:
-    """A rule that is never content, and counts what it reads."""
+    """A rule that never stops, and counts the characters that it reads."""
 
     name = "counting"
     read = 0

@@ -1,4 +1,6 @@
-"""Stores: several writers, kills, clear errors, export and import, nothing written over."""
+"""Tests stores: several writers, kills, clear errors, export and import, and nothing is
+overwritten.
+"""
 
 import math
 import sqlite3
@@ -21,15 +23,16 @@ TOY = str(Path(__file__).with_name("toy_model.py"))
 
 @pytest.fixture(params=["on a disk", "where machines share files"])
 def place(request, tmp_path):
-    """A folder for ``s.sqlite``: on a disk of this machine, or as on a file system without locks,
-    where a store goes on with the journals that it has.
+    """Return a folder for ``s.sqlite``. It is on a disk of this machine, or like a file system
+    without locks, where a store keeps using the journals that it has.
     """
     if request.param != "on a disk":
         (tmp_path / "s.sqlite.journals").mkdir()
     return tmp_path
 
 
-# processes take long to start: those that are killed write journals, those that go on a database
+# Only one kind of folder, because processes take long to start. Those that are killed write
+# journals, and those that continue write a database.
 @pytest.mark.parametrize("place", ["where machines share files"], indirect=True)
 def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(place):
     store, log = place / "s.sqlite", place / "log"
@@ -37,9 +40,9 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
     for kill in range(3):
         before = len(log.read_text().split())
         child = subprocess.Popen([sys.executable, TOY, store, log, "60"])
-        # in the middle of a batch, and not always at the same place
+        # kill it in the middle of a batch, each time at another place
         while len(log.read_text().split()) < before + 6 + kill:
-            assert child.poll() is None  # it has not ended before it could be killed
+            assert child.poll() is None  # it must not end before it is killed
             time.sleep(0.005)
         child.kill()
         child.wait()
@@ -146,7 +149,9 @@ def test_what_an_earlier_version_kept_though_it_is_no_answer_is_asked_again(tmp_
 
 
 def test_a_flipped_bit_in_a_store_is_named_or_harmless_and_costs_no_other_answer(tmp_path, capsys):
-    """One in each part of a row: its key, its text, its checksum, and bytes that are no text."""
+    """One bit is flipped in each part of a row: its key, its text, its checksum, and a byte that is
+    then no valid text.
+    """
     file = tmp_path / "s.sqlite"
     expected, _ = ask(many_prompts(4), store=file)
     for place in "key", "text", "log", "checksum":
@@ -157,7 +162,7 @@ def test_a_flipped_bit_in_a_store_is_named_or_harmless_and_costs_no_other_answer
         row = data.index(keys[1].encode())
         parts = {"text": b'"text"', "log": b"-0.5", "checksum": b"\n"}
         at = {part: data.index(text, row) + 1 for part, text in parts.items()}
-        at["key"] = row + 64  # so that it stays in its place
+        at["key"] = row + 64  # late in the key, so that the row keeps its place in the index
         bit = 128 if place == "log" else 1
         file.write_bytes(data[: at[place]] + bytes([data[at[place]] ^ bit]) + data[at[place] + 1 :])
         found, calls = ask(many_prompts(4), store=file)
@@ -210,7 +215,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
     with Kept(tmp_path / "s.sqlite") as store:
         store.add({"a": "b"})
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
-        # SQLite then fails as it does on a full disk
+        # with this limit, SQLite fails as it does on a full disk
         store.db.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(UserError, match="disk is full"):
             store.add(batch)

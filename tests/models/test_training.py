@@ -1,4 +1,6 @@
-"""The order in which pairs are learned; training itself is tested with ToolGen's."""
+"""Tests the order in which pairs are learned. The tests of ToolGen's fine-tuning test the training
+itself.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""A model over two cards answers as on one: prefill, steps, rows that leave, samples that share a
-prompt, choices, scores.
+"""Tests that a model spread over two cards answers like a model on one card: the first pass over
+the prompts, steps, rows that end early, samples that share a prompt, choices and scores.
 """
 
 import pytest

@@ -1,5 +1,5 @@
-"""vLLM against the local engine, on its CPU build; skipped where that is not installed (`.ci/run`
-runs these tests in an environment of its own).
+"""Tests vLLM against the local engine, with vLLM's build for CPUs. The tests are skipped where it
+is not installed (`.ci/run` runs them in an environment of their own).
 """
 
 from dataclasses import replace
@@ -19,13 +19,15 @@ from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.rules import PACKAGE_RULES
 
 pytest.importorskip("vllm")
-WIDTH = 128  # its kernels for a CPU know no narrower heads than of 32
+WIDTH = 128  # vLLM's kernels for CPUs need heads of at least 32 dimensions
 GREEDY = Decoding(max_new_tokens=20)
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # vLLM's own
 
 
 def free_constrained_and_scored(model):
-    """By (prompt's id, sample): answers, answers that begin with given names, and continuations."""
+    """Return three dictionaries with the keys (prompt's id, sample): free answers, answers that
+    begin with one of the given names, and scored continuations.
+    """
     names = ("client", "close", "put_object", "items")
     chosen = [replace(prompt, choices=names) for prompt in PROMPTS[:5]]
     pairs = [(prompt, "client.put_object(Key='名')" * (i % 3)) for i, prompt in enumerate(PROMPTS)]
@@ -38,7 +40,7 @@ def free_constrained_and_scored(model):
 )
 def test_answers_and_scores_are_those_of_the_local_engine(architecture, tmp_path):
     folder = str(save(tmp_path, architecture, width=WIDTH))
-    # local first: vLLM changes some of Transformers' classes
+    # the local engine comes first, because vLLM changes some of Transformers' classes
     expected = free_constrained_and_scored(LocalModel(folder))
     for answers, local in zip(
         free_constrained_and_scored(load(f"vllm:{folder}")), expected, strict=True
@@ -58,7 +60,7 @@ def test_an_adapter_answers_as_it_does_in_the_local_engine(llama, tmp_path):
     expected = answered(LocalModel(str(tmp_path)), GREEDY, PROMPTS)
     adapted = f"vllm:{tmp_path}"
     assert_equal(answered(load(adapted), GREEDY, PROMPTS), expected)
-    # in 16 bits, answers may differ in near ties
+    # in 16 bits, answers may differ where two tokens are nearly tied
     halved = answered(load(f"{adapted}?dtype=bfloat16"), GREEDY, PROMPTS)
     assert sum(halved[key].tokens[:1] == expected[key].tokens[:1] for key in expected) > 15
 
@@ -89,7 +91,8 @@ def test_what_was_answered_before_an_interruption_is_kept_and_the_rest_is_answer
 def test_jedi_answers_while_the_row_is_out_of_the_engine(tmp_path):
     (tmp_path / "container.py").write_text(CONTAINER)
     functions = extract(tmp_path).functions
-    # prompts are read in several steps, in each of which vLLM shows logits
+    # with so few tokens per step, a prompt is read in several steps; vLLM gives logits in each of
+    # them
     names = "mini-gpt-toolgen", "vllm:mini-gpt-toolgen?max_num_batched_tokens=64"
     for use in ToolUse("mark"), ToolUse("dot"), ToolUse("mark", PACKAGE_RULES):
         done = [

@@ -1,5 +1,5 @@
-"""A tiny random checkpoint of every architecture that the three papers use, with small trained
-tokenizers; and what a local model answers.
+"""Makes tiny random checkpoints of all architectures that the three papers use, with small trained
+tokenizers, and compares the answers of models.
 """
 
 from dataclasses import replace
@@ -37,7 +37,7 @@ CHAT_TEMPLATE = (
 def byte_tokenizer(
     corpus=CORPUS, vocabulary=VOCABULARY, alphabet=pre_tokenizers.ByteLevel.alphabet()
 ):
-    """Byte-level BPE, as GPT-2, StarCoder2, DeepSeek and Granite have it."""
+    """Return a byte-level BPE tokenizer like those of GPT-2, StarCoder2, DeepSeek and Granite."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -45,8 +45,8 @@ def byte_tokenizer(
 
 
 def metaspace_tokenizer(corpus=CORPUS):
-    """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them
-    (Gemma, Llama, T5).
+    """Return a tokenizer like SentencePiece's (Gemma, Llama, T5). Its pieces contain the blank
+    before them, and unknown characters become bytes.
     """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
@@ -81,8 +81,9 @@ COMMON = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
 }
-SHARED = {"num_key_value_heads": 2}  # keys and values
-# beside COMMON; IBM's Granite-Code 3B and 8B are published as Llamas, the 20B as GPTBigCode
+SHARED = {"num_key_value_heads": 2}  # fewer heads for keys and values than for queries
+# settings in addition to COMMON; IBM's Granite-Code 3B and 8B are published as Llama models, the
+# 20B as a GPTBigCode model
 ARCHITECTURES = {
     "starcoder2": SHARED | {"sliding_window": 24},
     "gemma": SHARED,
@@ -96,8 +97,8 @@ ARCHITECTURES = {
 
 
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY, width=32):
-    """Write the checkpoint; weights are large enough that its most likely tokens stand clear of
-    each other. ``pieces-t5`` is a T5 with another tokenizer than that of bytes.
+    """Write a checkpoint. Its weights are so large that its most likely tokens are never nearly
+    tied. ``pieces-t5`` is a T5 with the tokenizer of ``metaspace_tokenizer``.
     """
     torch.manual_seed(sum(map(ord, architecture)))
     kind, _, architecture = architecture.rpartition("-")
@@ -120,8 +121,8 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
 
 
 def save_chat(folder, vocabulary=170, width=32):
-    """A Llama with a chat template, whose tokens decode to ASCII each by itself, so that those of
-    an answer spell it.
+    """Write a Llama with a chat template. Each of its tokens decodes to ASCII, so the texts of an
+    answer's tokens spell the answer.
     """
     printable = [chr(code) for code in range(33, 127)]
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
@@ -129,18 +130,18 @@ def save_chat(folder, vocabulary=170, width=32):
     return save(folder, "llama", tokenizer, 512, 0, width)
 
 
-TOLERANCE = 1e-4  # of log-probabilities in batches of different sizes
+TOLERANCE = 1e-4  # log-probabilities differ by this much at most between batches of different sizes
 
 
 def answered(model, decoding, prompts):
-    """(Prompt's id, sample) -> answer, without a store."""
+    """Return {(prompt's id, sample): answer}, without a store."""
     asked = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
     return by_request(model.generate(asked, decoding))
 
 
 def every_way(model, prompts):
-    """Yield what a model answers: greedily, with stop strings by which rows leave early, in samples
-    that share a prompt, with given names, and as scores.
+    """Yield a model's answers for each way of asking: greedy, with stop strings at which rows end
+    early, samples that share a prompt, given names, and scores.
     """
     greedy = Decoding(max_new_tokens=24)
     yield (free := answered(model, greedy, prompts))
@@ -159,7 +160,9 @@ def by_request(batches):
 
 
 def assert_equal(answers, expected):
-    """Same tokens, texts and ends; log-probabilities and margins but for the last digits."""
+    """Check that tokens, texts and ends are equal. Log-probabilities and margins may differ in the
+    last digits.
+    """
     assert answers.keys() == expected.keys()
     for name, answer in answers.items():
         one = expected[name]
@@ -170,12 +173,14 @@ def assert_equal(answers, expected):
 
 
 def log_probabilities(model, before, ids):
-    """Of each of these tokens after those before, by one plain forward pass."""
+    """Return the log-probabilities of the tokens ``ids`` after ``before``, from one plain forward
+    pass.
+    """
     chances = distributions(model.module, before, ids).log()
     return chances[torch.arange(len(ids)), torch.tensor(ids)].tolist()
 
 
 def assert_log_probabilities(model, prompt, done):
-    """They are those of one plain forward pass."""
+    """Check that an answer's log-probabilities are those of one plain forward pass."""
     expected = log_probabilities(model, model.prompt_ids(prompt.text), list(done.token_ids))
     assert done.token_logprobs == pytest.approx(expected, abs=TOLERANCE)

@@ -1,10 +1,10 @@
-"""An OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and
+"""Runs an OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and
 ``/v1/chat/completions``.
 
-It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
-of statuses that are sent before anything is answered, ``reply`` (body, status, headers) replaces
-what is sent, ``script`` is a function from a request to the message of a chat; after ``lives``
-requests it is dead. It counts what a test wants to know.
+The server gives log-probabilities, honours stop strings, and misbehaves on demand. ``failures`` is
+a list of statuses that are sent before any answer. ``reply`` (body, status, headers) replaces parts
+of the reply. ``script`` is a function from a request to the message of a chat. After ``lives``
+requests, the server stops answering. It also counts what tests need to know.
 """
 
 import json
@@ -20,7 +20,9 @@ KEY = "sk-test-0123456789-very-secret"
 
 
 class TinyEndpoint(ThreadingHTTPServer):
-    """Answers while it is a context. ``model`` is a local one; ``url`` is what a client wants."""
+    """Answers as long as its context is open. ``model`` is a local model, and ``url`` is the
+    address for clients.
+    """
 
     daemon_threads = True
 
@@ -45,14 +47,14 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.in_flight = set()
         self.lives = math.inf
         self.gives_logprobs = True
-        self.pause = lambda: None  # before an answer
+        self.pause = lambda: None  # called before each answer
         self.reply = {}
         self.script = None
-        self.drips = ""  # the part of a reply whose bytes it sends one by one
-        self.refused = ()  # parameters that it does not accept
+        self.drips = ""  # "headers" or "body": the part of a reply that is sent byte by byte
+        self.refused = ()  # parameters that the server refuses
 
     def answer(self, body):
-        """The model's greedy answer."""
+        """Return the model's greedy answer."""
         text = body.get("prompt") or self.model.tokenizer.apply_chat_template(
             body["messages"], tokenize=False, add_generation_prompt=True
         )
@@ -96,9 +98,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             given = self.response(body)
         told = {"error": {"message": said}} if said else given
-        with server.lock:  # before the answer is sent, because its reader may ask again at once
-            server.in_flight.discard(self)  # a late one is of another test
-        with suppress(ConnectionError):  # the client's time was out
+        # done before the answer is sent, because the client may then ask again at once
+        with server.lock:
+            server.in_flight.discard(self)  # a request that ends late may be of an earlier test
+        with suppress(ConnectionError):  # the client no longer waits
             self.send({"status": status, "body": json.dumps(told)} | server.reply)
 
     def send(self, reply):
@@ -135,7 +138,7 @@ class Handler(BaseHTTPRequestHandler):
         pieces = list(done.tokens)
         logprobs = done.token_logprobs
         if done.finish_reason == "eos":
-            pieces[-1] = "</s>"  # the end token is listed
+            pieces[-1] = "</s>"  # the end token is in the list
         if chat:
             pairs = zip(pieces, logprobs, strict=True)
             given = {"content": [{"token": one, "logprob": value} for one, value in pairs]}

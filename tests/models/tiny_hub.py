@@ -1,4 +1,4 @@
-"""A Hugging Face hub on this machine, as far as downloads go."""
+"""Serves a Hugging Face hub on this machine, for downloads only."""
 
 import json
 import threading
@@ -8,7 +8,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """``/OWNER/NAME/resolve/REVISION/FILE`` and ``/api/models/OWNER/NAME/revision/REVISION``."""
+    """Answers ``/OWNER/NAME/resolve/REVISION/FILE`` and
+    ``/api/models/OWNER/NAME/revision/REVISION``.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -24,8 +26,8 @@ class Handler(SimpleHTTPRequestHandler):
 
 @contextmanager
 def serve(root, name, revision):
-    """The address, for ``HF_ENDPOINT``, of a hub whose files lie below ``root`` as they are
-    addressed.
+    """Yield the address of a hub, for ``HF_ENDPOINT``. The paths of the files below ``root`` are
+    those of their addresses.
     """
     files = (root / name / "resolve" / revision).iterdir()
     info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}

@@ -1,7 +1,7 @@
-"""A deterministic model without weights, for the tests of the store; as a program it answers
-prompts until killed.
+"""Provides a deterministic model without weights, for the tests of the store. As a program, it
+answers prompts until it is killed.
 
-python toy_model.py STORE LOG PROMPTS      writes one line a generated answer to LOG
+python toy_model.py STORE LOG PROMPTS      writes one line to LOG for each generated answer
 """
 
 import sys
@@ -17,14 +17,14 @@ SAMPLED = Decoding(n=2, temperature=0.5)
 
 
 class Kept(AnswerStore):
-    """A store beside that of completions."""
+    """A store of another kind than that of completions."""
 
     name = "judgements"
 
 
 class ToyModel:
-    """Answers with a hash of what it was asked, but for the ``changes`` of each sample, ``BATCH``
-    requests at a time; counts and logs what it generates.
+    """Answers each request with a hash of it, ``BATCH`` requests at a time. ``changes`` are fields
+    of the answer that differ, for each sample. The model counts and logs what it generates.
     """
 
     name = "toy"
@@ -62,7 +62,9 @@ class ToyModel:
 
 
 def ask(prompts, decoding=Decoding(), store=None, **model):
-    """The answers of a new ToyModel, and the requests for which it had to generate one."""
+    """Return the answers of a new ToyModel, and the requests for which it had to
+    generate answers.
+    """
     model = ToyModel(**model)
     return complete(model, prompts, decoding, store, progress=False), model.calls
 

@@ -1,8 +1,9 @@
-"""Two cards that are not there: real numbers on the CPU, each with the label of a card.
+"""Simulates two cards: the numbers are real and on the CPU, and each tensor has the label of a
+card.
 
-Whatever PyTorch would refuse, because its tensors lie on different devices, is refused here, too.
-(PyTorch's own FakeTensorMode has no numbers, with which rows could end, and cannot index a tensor
-of a card where PyTorch is built without CUDA.)
+An operation that PyTorch would refuse, because its tensors are on different devices, is refused
+here, too. (PyTorch's own FakeTensorMode has no numbers, so rows would never end; and it cannot
+index a tensor of a card if PyTorch is built without CUDA.)
 """
 
 import contextlib
@@ -21,7 +22,9 @@ def where(tensor):
 
 
 class TwoCards(TorchFunctionMode):
-    """Labels what is made; raises RuntimeError where tensors of different devices meet."""
+    """Labels every new tensor with its card. Raises RuntimeError for an operation on tensors of
+    different devices.
+    """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -38,7 +41,7 @@ class TwoCards(TorchFunctionMode):
             args, kwargs = (args[0], dtype), {}
         elif function is torch.Tensor.cpu:
             target = CPU
-        # a CPU's index or number may meet what is on a card
+        # an index or a number on the CPU may be used with a tensor on a card
         may_be_cpu = function in INDEXING
         tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
         met = [where(one) for one in tensors if one.dim()]
@@ -55,7 +58,7 @@ class TwoCards(TorchFunctionMode):
 
         def label(tensor):
             if place != CPU or hasattr(tensor, "card"):
-                # the same tensor on another device is another one
+                # a copy on another device is another tensor
                 if where(tensor) != place and any(tensor is one for one in tensors):
                     tensor = tensor.clone()
                 tensor.card = place
@@ -67,8 +70,8 @@ class TwoCards(TorchFunctionMode):
 
 @contextlib.contextmanager
 def spread(module, second):
-    """While it is open, the parts of the module that ``second`` names are on the second card, and
-    the others on the first, with accelerate's hooks between them.
+    """Spread a module over two cards while the context is open. The parts that ``second`` names are
+    on the second card, the others on the first, and accelerate's hooks move tensors between them.
     """
     places = {}
     for name, part in module.named_modules():
@@ -80,7 +83,7 @@ def spread(module, second):
             if name in places or name.startswith(second):
                 card = torch.device("cuda", int(name.startswith(second)))
                 hook = AlignDevicesHook(card, place_submodules=False, skip_keys="past_key_values")
-                hook.init_hook = lambda module: module  # everything is in its place
+                hook.init_hook = lambda module: module  # nothing needs to be moved
                 add_hook_to_module(part, hook)
         add_hook_to_module(
             module, AlignDevicesHook(io_same_device=True, skip_keys="past_key_values")

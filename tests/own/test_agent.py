@@ -1,4 +1,4 @@
-"""Conversations with a scripted server: what becomes of a task, whatever the model does."""
+"""Tests conversations with a scripted server: every task has a result, whatever the model does."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,9 @@ def endpoint():
 
 
 def reads(body):
-    """Looks up, and then calls what it has read of."""
+    """Return the message of a model that looks up documentation and then calls the API that it read
+    about.
+    """
     last = body["messages"][-1]["content"]
     if "API name: " in last:
         return {"content": f"`{last.split('API name: ')[1].split()[0]}(x=1)`"}
@@ -45,7 +47,8 @@ def test_precision_decides_what_is_found_and_a_second_run_asks_nothing(endpoint,
         assert [*asked.agent.calls, *asked.agent.turns] == [1, 1, 1, 2, 2, 2]
         named = zip(asked.agent.name, BENCH.tasks, strict=True)
         assert sum(name in task.target for name, task in named) == right
-    # each task alone, with either document, and two turns at either precision
+    # for each task: three single turns, the first turn of the conversation, and a second turn for
+    # each of the two precisions
     assert len(endpoint.bodies) == 3 * (3 + 1 + 2)
 
 
@@ -78,7 +81,7 @@ def test_the_notebook_s_table_has_the_agent_beside_the_policies(endpoint, tmp_pa
     rows = pd.read_csv(file).set_index(["condition", "metric"]).value
     found = [rows[f"{name}/all", "triggered_percent"] for name in ("base", "agent", "dag")]
     assert found == [0, 100, 100]
-    # first and second turn, 9 tokens read and 2 written in each
+    # two turns, in each of which 9 tokens are read and 2 written
     assert rows["agent/all", "tokens_per_task"] == rows["dag/all", "tokens_per_task"] == 22
 
 

@@ -1,4 +1,4 @@
-"""What a small corpus of your own does not tell is not shown."""
+"""Tests that intervals which a small corpus cannot support are not shown."""
 
 from io import StringIO
 
@@ -7,7 +7,7 @@ import pytest
 
 from lookuplab_notebooks.own.few_clusters import honest_rows
 
-# the interval of 5 of 5 is Clopper and Pearson's
+# the interval of 5 out of 5 is Clopper and Pearson's
 CASES = """\
 metric,value,clusters,low,high
 succrate_percent,100,5,47.8,100

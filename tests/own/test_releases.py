@@ -1,4 +1,6 @@
-"""Two releases of a package from an index that is a folder: what changed, and what a call fits."""
+"""Tests the comparison of two releases from an index that is a folder: what changed, and which
+release a call fits.
+"""
 
 import textwrap
 
@@ -35,7 +37,7 @@ FRONT = '''
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory, write_wheel):
-    """The two releases compared, after the index has been taken away."""
+    """Compare the two releases, after the index has been taken away."""
     index, place = tmp_path_factory.mktemp("index"), tmp_path_factory.mktemp("compared")
     for version, texts in ("1.0", {"__init__": OLD}), ("2.0", {"__init__": NEW, "front": FRONT}):
         files = {f"tinyshop/{name}.py": textwrap.dedent(text) for name, text in texts.items()}
@@ -46,14 +48,17 @@ def compared(tmp_path_factory, write_wheel):
         patch.setenv("PIP_FIND_LINKS", str(index))
         for version in ("1.0", "2.0"):
             offered.unpacked(f"tiny-shop=={version}")
-        patch.setenv("PIP_FIND_LINKS", str(place / "nothing"))  # a second run needs no index
+        # the releases are unpacked, so the index is no longer needed
+        patch.setenv("PIP_FIND_LINKS", str(place / "nothing"))
         with pytest.raises(UserError, match=r"pip cannot download tiny-shop==3\.0: "):
             offered.unpacked("tiny-shop==3.0")
         yield releases.compare("tiny-shop==1.0", "tiny-shop==2.0", place)
 
 
 def test_tasks_ask_for_what_was_removed_added_or_changed(compared):
-    """A function that moved and can still be had is none of these, nor what most functions got."""
+    """A function that moved and is still offered has not changed, and neither has a parameter that
+    most functions got.
+    """
     asked = {(task.frequency, task.target.rpartition(".")[2]) for task in compared.tasks}
     changes = {"removed": "sell_one_thing", "added": "sell_many_things"}
     assert asked == {*changes.items(), ("changed", "count_all_money")}

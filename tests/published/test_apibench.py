@@ -1,4 +1,4 @@
-"""What documents change in published answers to APIBench."""
+"""Tests the effect of documents on published answers to APIBench."""
 
 import pandas as pd
 import pytest
@@ -7,7 +7,9 @@ from lookuplab_notebooks.published import documents
 
 
 def answers(*rows):
-    """Rows "arm question document reference" of FT, one hub; other verdicts are equal."""
+    """Return FT's verdicts on one hub from rows "arm question document reference". The other
+    verdicts equal ``reference``.
+    """
     names = ["arm", "question", "document", "reference"]
     table = pd.DataFrame([row.split() for row in rows], columns=names)
     right = table.reference.eq("1")
@@ -26,7 +28,8 @@ def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_u
         *(f"bm25 {number} wrong_other_domain {int(number == 0)}" for number in range(8)),
     )
     rows = pd.DataFrame(documents.change_rows(table)).set_index(["condition", "metric"]).value
-    assert rows["right/all - none/all", "domain_change_points"] == 37.5  # 7 of 8 against 4
+    # 7 of 8 are right with a document, 4 without
+    assert rows["right/all - none/all", "domain_change_points"] == 37.5
     assert rows["wrong/all - none/all", "domain_change_points"] == -37.5
     assert [rows["wrong/all - none/all", f"domain_{name}"] for name in ("lost", "gained")] == [3, 0]
     lost = pd.DataFrame(documents.loss_rows(table)).set_index(["condition", "metric"]).value

@@ -1,4 +1,6 @@
-"""Comments, and the text they are made of: the right sentence, the imperative, no leaked name."""
+"""Tests comments and the sentences from which they are made: the right sentence, the imperative,
+and no leaked name.
+"""
 
 import pytest
 from hypothesis import given

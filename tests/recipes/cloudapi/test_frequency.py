@@ -1,4 +1,4 @@
-"""How often APIs occur: by name, in which files, from which places."""
+"""Tests how often APIs occur: by which name, in which files, and in which kinds of sources."""
 
 import gzip
 import json
@@ -76,7 +76,7 @@ def test_sdk_sources_are_known_by_their_path():
         assert not is_sdk_source(path, "")
 
 
-# The owner of a repository makes no file specific to a provider: it is no part of the path.
+# A repository's owner is not part of the path, so it does not make a file specific to a provider.
 ROWS = [
     {"path": "boto/a", "content": "f.encrypt()"},
     {"content": "\ufeffg()", "repo_name": "aws-samples/b"},

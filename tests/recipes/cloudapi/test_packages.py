@@ -1,4 +1,6 @@
-"""An own package: what its index holds, what a call is judged to be, its frequencies and tasks."""
+"""Tests the benchmark of a package of your own: its index, how calls are judged, frequencies and
+tasks.
+"""
 
 import ast
 import textwrap
@@ -15,7 +17,7 @@ from recipes.cloudapi import packages
 from recipes.cloudapi.frequency import read_frequencies
 from recipes.cloudapi.packages import offered
 
-# With everything that makes packages hard to read.
+# a package with everything that makes packages hard to read
 FILES = {
     "__init__.py": '''
         import sys
@@ -145,7 +147,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """The folder of the small package, written once."""
+    """Return the folder of the small package, which is written once."""
     folder = tmp_path_factory.mktemp("sources") / "shop"
     for name, text in FILES.items():
         place = folder / name
@@ -181,7 +183,7 @@ def test_public_names_are_listed_once_under_their_shortest_path(index):
         Truck Truck.add_item_to Lorry
         stock.Carrier stock.Carrier.carry_it_home stock.Porter
         till.take_all_money catalogue.list_all_things
-    """  # the third line is from a private module, by __getattr__
+    """  # the third line comes from a private module, through __getattr__
     assert found == {*names.split()}
 
 

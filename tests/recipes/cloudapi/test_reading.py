@@ -1,4 +1,4 @@
-"""The committed index of the clouds, and the flags that only a whole index knows."""
+"""Tests the committed index of the clouds, and the flags that only a whole index can give."""
 
 from collections import Counter
 from dataclasses import replace

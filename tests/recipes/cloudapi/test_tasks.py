@@ -1,4 +1,6 @@
-"""Tasks from a table of frequencies: the class of an API, and equal difficulty of the classes."""
+"""Tests tasks made from a table of frequencies: the class of each API, and equal difficulty of the
+classes.
+"""
 
 import pandas
 import pytest

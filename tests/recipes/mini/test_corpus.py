@@ -1,5 +1,5 @@
-"""The mini corpus: exact counts, no benchmark wording, documented inventions, code that parses,
-nothing held out.
+"""Tests the mini corpus: counts are exact, invented APIs are documented, code parses, and no text
+has the wording of a benchmark comment or anything else that is held out.
 """
 
 import ast
@@ -20,7 +20,7 @@ DEFINED = 'def {0}(a):\n    """Title.\n\n    >>> {0}([1])\n    1\n\n    Notes\n 
 
 @pytest.fixture(scope="module")
 def usage():
-    """The documents of some benchmark APIs of every class."""
+    """Return (counts, documents) for some of the benchmark's APIs, of every class."""
     some = {task.target: min(task.count_name, 60) for task in load_tasks()[::40]}
     return some, list(usage_documents(some))
 
@@ -102,7 +102,7 @@ def test_reserved_wording_is_found_whatever_its_case_and_punctuation():
     [
         (DEFINED.format(HELD), True),
         (DEFINED.format("dot"), False),
-        ('X = """Shared.\n\n>>> f(1)\n2"""\n', True),  # belongs to no object
+        ('X = """Shared.\n\n>>> f(1)\n2"""\n', True),  # the string belongs to no object
         (f'add_newdoc("numpy", "{HELD}",\n"""Title.\n\n>>> {HELD}(1)\n1\n\nEnd\n""")\n', True),
         (f'add_newdoc("numpy", "ndarray", ("{HELD}", """Title.\n\n>>> 1\n1\n"""))\n', True),
     ],

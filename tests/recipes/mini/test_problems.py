@@ -1,5 +1,5 @@
-"""The mini benchmark: the committed file, every step of its making on small cases, and what its
-models learn.
+"""Tests the mini benchmark: the committed file, every step that makes it, on small cases, and what
+its models learn.
 """
 
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from recipes.mini.docstrings import DocExample, examples_of
 from recipes.mini.packages import example_split
 from recipes.mini.problems import Candidate, drafts, examined, literal
 
-# what the libraries themselves call old, in the examples of their docstrings
+# docstring examples use functions that the libraries themselves have deprecated
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 IMPORT = ("import numpy as np",)
 TEST = """exec_context = "[insert]"
@@ -27,7 +27,8 @@ def test_execution(solution):
     assert known["result"] == 3
 """
 ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
-# Together they take every rule, every comparison of values and every form of their sources.
+# Together, these examples need every rule, every comparison of values and every form of a value's
+# source.
 CHOSEN = """
     numpy.polynomial.hermite_e.hermepow#1 numpy.linalg.matmul#12 pandas.MultiIndex.truncate#2
     pandas.core.groupby.GroupBy.first#4 pandas.api.typing.Expanding.rank#3
@@ -90,7 +91,7 @@ def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_ho
 
     ways = [family(f"numpy.a#{n}", "Origin", "Surface") for n in range(3)]
     ways.append(family("numpy.b#0", "Origin"))
-    ways.append(family("numpy.c#0", "Origin", wrong="result = 2 + 1"))  # which passes
+    ways.append(family("numpy.c#0", "Origin", wrong="result = 2 + 1"))  # this wrong answer passes
     drawn = problems.chosen(ways, {"Origin": 3, "Surface": 1})
     assert sorted(map(len, drawn)) == [1, 1, 2]
     assert sorted(one[0].object for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
@@ -109,8 +110,8 @@ def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     [
         (("import warnings", "warnings.warn('old')", *ARRAY), "np.sum(a)"),
         (("print('x')", *ARRAY), "np.sum(a)"),
-        (ARRAY, "np.asarray(a)"),  # the set-up holds the value already
-        (ARRAY, "np.shape(a)"),  # no other input gives another value
+        (ARRAY, "np.asarray(a)"),  # a variable of the set-up already has this value
+        (ARRAY, "np.shape(a)"),  # no other input gives a different value
         (ARRAY, "np.pi"),
     ],
 )
@@ -126,7 +127,7 @@ def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
 
 
 def test_every_kind_of_value_has_a_source_but_long_empty_and_strange_ones_have_none():
-    """A source that gives another value is none."""
+    """A text that gives a different value does not count as a source."""
     levels = pd.MultiIndex.from_tuples([("a", 1)])
     known = float("nan"), np.array(["2020-01-01"], "M8[D]"), pd.Series([True], levels, "boolean")
     others = None, len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame()

@@ -1,5 +1,5 @@
-"""Which functions of further repositories are copies of what was trained on, how much of a
-docstring is whole, and which rows are written.
+"""Tests the further repositories: which functions are copies of code that was trained on, how much
+of a docstring is kept, and which rows are written.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ BODY = "    total = 0\n    for one in values:\n        total += one * weight\n  
     ("text", "expected"),
     [
         ('def f(values, weight):\n    """Sum of weights."""\n' + BODY, True),
-        # another name, and the same code
+        # the same code under another name
         ('def g(values, weight):\n    """Sum of weights."""\n' + BODY, True),
         ('def f(size):\n    """Half the size."""\n    size += 1\n    return size / 2\n', False),
     ],
@@ -35,9 +35,10 @@ def test_a_function_is_a_copy_by_its_content(text, expected, tmp_path: Path, mon
     ("docstring", "expected"),
     [
         ("Add all values.\n\n    Twice.\n    ", "Add all values.\n\nTwice."),
-        # one sentence on two lines is the first sentence, which is on one line
+        # this docstring is one sentence on two lines; the first sentence, on one line, is kept
+        # instead
         ("Add all\n    values.", "Add all values."),
-        # five words, and room for four: whole lines are cut at the end
+        # five words and room for four: the last line is cut
         ("Add all values\n    of it.\n    ", "Add all values"),
     ],
 )
@@ -53,7 +54,8 @@ def test_a_whole_docstring_is_unindented_and_cut_to_whole_lines(
 
 
 def test_the_rows_of_models_that_are_not_asked_are_kept(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_SOURCES", "")  # the recipe sets it
+    # the recipe changes it, and monkeypatch restores it
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", "")
     monkeypatch.setattr(repositories, "usable", lambda: ({}, pd.DataFrame()))
     monkeypatch.setattr(repositories, "sources", lambda: tmp_path)
     for role, errors in (("mini-t5", 1.0), ("mini-gpt", 2.5), ("mini-t5", 3.0)):

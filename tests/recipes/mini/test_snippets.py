@@ -1,5 +1,5 @@
-"""What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and
-its rankers.
+"""Tests what is read from docstrings, the committed corpus, what its builder keeps apart, and the
+rankers.
 """
 
 from lookuplab.stackoverflow import corpus

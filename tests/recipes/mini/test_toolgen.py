@@ -1,5 +1,5 @@
-"""The functions that ToolGen's models learn, and those that none of them may: on a few small
-packages.
+"""Tests the functions that ToolGen's models learn from, and those that no model may learn from, on
+a few small packages.
 """
 
 from collections import Counter
@@ -30,13 +30,14 @@ class C{0}:
 
 
 '''
-AGAIN = 7, 107, 207  # numbers whose function the held-out repository has, too, in another layout
+# the held-out repository also has the functions with these numbers, indented by tabs
+AGAIN = 7, 107, 207
 
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """A folder to work in, while the sources are the packages ``one`` and ``two``, and ``kept`` is
-    held out.
+    """Set up a work folder in which the sources are the packages ``one`` and ``two``, and the
+    repository ``kept`` is held out.
     """
     files = {
         f"{'one' if n < 100 else 'two'}/code{n}.py": map(DEFINED.format, range(n, n + 20))
@@ -54,7 +55,8 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
     for name in ("TOOLGEN_WORK", "TOOLGEN_MODELS"):
-        monkeypatch.setattr(toolgen, name, tmp_path / "work-1")  # no package's name
+        # not the name of a package, because this folder is among the sources
+        monkeypatch.setattr(toolgen, name, tmp_path / "work-1")
     for name in ("functions", "held_out_codes", "usable_functions"):
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
 
@@ -66,7 +68,8 @@ def test_no_training_has_code_of_a_held_out_repository_class_or_function():
     left_out = {toolgen.split_of(one.id) for one in (*known, *learned)} - {"training"}
     assert not left_out and len(known) > 400
     texts = "".join(one.body + "\n" for one in (*known, *learned))
-    for number in (*AGAIN, 900, 901, 902):  # held out; a cloud file, a test, a licence
+    # held out, or in a cloud file, a test or a package under a copyleft licence
+    for number in (*AGAIN, 900, 901, 902):
         assert f"+ {number}\n" not in texts
     trained = {*map(toolgen.code_hash, known)}
     for split in toolgen.HELD_OUT:

@@ -29,7 +29,7 @@ class Batch:
     # finished rows are dropped only once they make up this share of all rows, because each drop
     # copies the cache
     spare = 1 / 8
-    apart = 0.01  # the largest relative difference between float32 logits that rounding can explain
+    apart = 0.01  # rounding in float32 can explain at most this relative difference between logits
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Batch:
         """Continue with these slots, in this order; a slot may occur several times.
 
         If a model is spread over several devices, the caches of the layers and the encoder's output
-        may be on different devices. The index is therefore moved to each of these devices.
+        may be on different devices. The slots' index is therefore moved to each of these devices.
         """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]

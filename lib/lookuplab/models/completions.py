@@ -30,7 +30,7 @@ from lookuplab.work import Progress, share
 # part of the key of each stored answer; increase it whenever a change of the code changes the
 # answer that a model gives to the same prompt with the same decoding
 DECODING_VERSION = 1
-# a process that takes over work from other processes generates this many answers at a time
+# a process that takes over work from other processes generates at most this many answers at a time
 OTHERS = 32
 # environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
@@ -78,8 +78,8 @@ class StopRule(Protocol):
     name: ClassVar[str]
 
     def feed(self, piece: str) -> bool:
-        """Read a piece. Return whether the answer may end after it, because nothing that could
-        follow would count.
+        """Read a piece of the answer. Return True if the answer can end here, because no text after
+        this piece would count.
         """
         ...
 
@@ -91,9 +91,10 @@ class Decoding:
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt. Each sample is seeded by
     (``seed``, prompt id, sample index), so it does not depend on the other rows of the batch. An
-    answer ends when it contains one of the ``stop`` strings, or when its instance of the class
-    ``stop_rule`` says so. ``truncation`` "left" drops the beginning of a prompt that is too long;
-    without truncation, such a prompt is an error. Raises UserError for a value out of range.
+    answer ends when it contains one of the ``stop`` strings, or when the ``stop_rule`` says so;
+    each answer gets an instance of this class. ``truncation`` "left" drops the beginning of a
+    prompt that is too long; without truncation, such a prompt is an error. Raises UserError for a
+    value out of range.
     """
 
     max_new_tokens: int = 256
@@ -307,8 +308,7 @@ def find_or_generate(
                 raise UserError(
                     f"model {model.name} left {len(unmade)} of {len(missing)} prompts unanswered"
                 )
-            # in an audit, ``missing`` includes keys of recorded answers; the recorded answer is
-            # used
+            # in an audit, ``missing`` includes recorded keys; their recorded answers are used
             answers = store.get(missing) | answers
     completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # scored continuations do not count as answers in ENDED and the log

@@ -32,7 +32,7 @@ class Lost(UserError):
 
 
 class Constraint(Protocol):
-    """The interface of a constraint on one row. A constraint may become active only in the middle
+    """The interface of a constraint on one row. A constraint need not be active from the beginning
     of the row.
 
     A constraint that needs another program's answer (a completion tool's, say) sends its query in
@@ -138,8 +138,8 @@ class NameTries:
     @cached_property
     def breaks(self) -> "torch.Tensor":
         """Return the ids (n,) of the tokens that end a name: the end of text, and tokens that begin
-        with a character that cannot continue an identifier. Incomplete characters and other special
-        tokens, which add no text, do not end a name.
+        with a character that cannot continue an identifier. Other special tokens do not end a name,
+        and neither do incomplete characters.
         """
         import torch
 
@@ -157,7 +157,7 @@ class NameTries:
         kept = logits.new_zeros(len(logits)).bool()
         kept[list(tokens)] = True
         if may_end:
-            self.breaks = self.breaks.to(logits.device)  # copies only the first time
+            self.breaks = self.breaks.to(logits.device)  # copied only the first time
             kept[self.breaks] = True
         return logits.masked_fill(~kept, -math.inf)
 

@@ -6,7 +6,7 @@ offers more than ``generate`` of Transformers:
 
 - The prompts of a batch may be *different*.
 - Stop rules can end a row during decoding.
-- Every token has a log-probability under the unscaled distribution.
+- Every token gets a log-probability, always at temperature 1.
 - Answers depend neither on the batch nor on the order of the prompts. In float32, only the last
   bits of log-probabilities vary. In 16 bits, where only the head is computed in float32, a near tie
   between two tokens may go either way; ``Completion.margin`` tells how near a tie was.
@@ -164,7 +164,7 @@ def _decode(
         chosen = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
         for row, (token, logprob, margin), gate in zip(rows, chosen, gates, strict=True):
             if not row.finish_reason:
-                if not math.isfinite(logprob):  # the store would find this, too, but much later
+                if not math.isfinite(logprob):  # the store would find this only much later
                     raise UserError(f"model {model.name}, prompt {row.prompt.id!r}: {NOT_NUMBERS}")
                 row.push(int(token), logprob, min(margin, gate), end_of_text)
         unfinished = [i for i, row in enumerate(rows) if not row.finish_reason]

@@ -1,11 +1,11 @@
 """Implements the fast path for local models on a CPU. It computes the same logits as the general
 path (``models.batch``) with less work.
 
-    four prompts     the tokens that the model reads, packed into one row
-    client("s3")     client("s3")
-    client("s3")                  "s3").get(    only the part that differs from the prompt above
-    client("sqs")                               "sqs")
-    import os                                          import os
+    four prompts         the tokens that the model reads, packed into one row
+    client("s3")         client("s3")
+    client("s3").get(                .get(         only the part that differs from the prompt above
+    client("sqs")                         "sqs")
+    import os                                   import os
 
 The general path makes each prompt a row of a matrix, pads the rows to one length, and copies the
 whole key/value cache for each new token. The fast path pads no prompts. It reads them in sorted
@@ -128,7 +128,7 @@ class Packed:
     """
 
     spare = 0  # a finished row is dropped at once, because that copies only the last row
-    apart = 0.001  # the largest relative difference between logits that rounding can explain
+    apart = 0.001  # rounding in float32 can explain at most this relative difference between logits
 
     def __init__(self, parts: Fast, prompts: Sequence[Sequence[int]], work: Work) -> None:
         self.parts = parts

@@ -255,8 +255,8 @@ class LocalModel:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
             )
-        # checks the tokens that may occur in a prompt: ordinary tokens, and special tokens that the
-        # tokenizer itself or the chat template adds
+        # the embedding must have a row for each token that may occur in a prompt: ordinary tokens,
+        # and special tokens that the tokenizer itself or the chat template adds
         special = {id for id, token in tokenizer.added_tokens_decoder.items() if token.special}
         template = str(tokenizer.chat_template) if self.chat else ""
         used = tokenizer(f"client{template}", verbose=False)["input_ids"]
@@ -422,8 +422,8 @@ class LocalModel:
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
         """Call ``load`` on the adapter's folder, ``place``, or on the checkpoint if ``place`` is
-        "". Return the result. If ``load`` fails, raise UserError with the first line of the error,
-        and with advice.
+        "". Return the result. If ``load`` fails, raise UserError with the first line of the error
+        and some advice.
         """
         name, revision = (place, None) if place else self.source
         try:

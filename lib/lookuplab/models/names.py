@@ -1,5 +1,5 @@
-"""Interprets the names of models, and loads a model by its name. The name is that of one of the
-kit's own (mini) models, a folder, a name on the hub, or the address of an endpoint.
+"""Interprets the names of models, and loads a model by its name. A name stands for one of the kit's
+own (mini) models, a folder, a model on the hub, or a model behind an endpoint.
 
 Importing this module imports neither torch nor the openai client; ``load`` imports what it needs.
 """
@@ -122,13 +122,13 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 
 def is_remote(name: str) -> bool:
-    """Return whether the name is that of a model behind an endpoint, not of a local checkpoint."""
+    """Return whether the name stands for a model behind an endpoint, not for a local checkpoint."""
     return "://" in name or name.startswith(OPENAI)
 
 
 def is_mini(name: str) -> bool:
     """Return whether the name has the form of the names of the kit's own models (``mini-large``),
-    even if no such model exists. ``mini-org/model`` does not have it, and is a name on the hub.
+    even if no such model exists. ``mini-org/model`` is different: it is a name on the hub.
     """
     return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
@@ -215,8 +215,8 @@ def model_files(folder: Path) -> list[Path]:
     templates in the subfolder ``additional_chat_templates``. Other subfolders (``runs``,
     ``checkpoint-500``, ``original``) are not part of the model.
 
-    Raises UserError for a file that cannot be read, is a broken link, or is only a pointer of Git
-    LFS.
+    Raises UserError for a file that cannot be read, such as a broken link, and for a Git LFS
+    pointer.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
     files = [

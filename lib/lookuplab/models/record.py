@@ -51,8 +51,9 @@ def folder() -> Path:
 
 
 def _file(name: str) -> tuple[Path, int] | None:
-    """Return the record's file for the stores called ``name``, and the time of the file's last
-    change in ns. Return None if there is no such file, or if the record is switched off.
+    """Return the record's file for the stores called ``name`` (such as "completions"), and the time
+    of the file's last change in ns. Return None if there is no such file, or if the record is
+    switched off.
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
@@ -61,8 +62,8 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """Return a store's key without the suffix that ``store.elsewhere`` adds if an answer is made
-    with another Python version than the record's or without a sandbox. The record's keys have none.
+    """Return a key from a store without its suffix. ``store.elsewhere`` adds a suffix to the keys
+    of answers that are made without a sandbox, or with another Python version than the record's.
     """
     return key.partition("@")[0]
 
@@ -177,8 +178,9 @@ def kinds(name: str) -> dict[str, list[str]]:
 
 @cache
 def sampled(name: str, audit: Audit) -> dict[str, str]:
-    """Return {key: kind} for the rows that an audit generates again. These are the rows of each
-    kind with the smallest hashes of the audit's seed and the prompt or function.
+    """Return {key: kind} for the rows that an audit generates again. Each row has a hash of the
+    audit's seed and of the row's prompt or function. The audit draws the rows of each kind with the
+    smallest hashes.
 
     All answers to a prompt (all samples, of all models) have the same hash, and so do all
     judgements of one function. They are drawn together, so an audit needs only a few prompts and

@@ -19,8 +19,8 @@ it may not be meant, or over the network unencrypted.
 
 Some things are not checked or supported:
 
-- Nothing checks what an endpoint's log-probabilities mean. By default, vLLM computes them under the
-  unscaled distribution, as local models do.
+- Nothing checks what an endpoint's log-probabilities mean. By default, vLLM computes them at
+  temperature 1, as local models do.
 - Nothing checks whether the endpoint samples as requested. ``transformers serve`` stays greedy
   unless the checkpoint's own configuration samples.
 - Given texts cannot be scored, and answers cannot be restricted to given names. Both need a local
@@ -82,7 +82,7 @@ FINISHED = dict.fromkeys(
     "stop eos eos_token end end_turn end_of_text stop_sequence complete completed finished".split(),
     "stop",
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
-# surrogates, each of which is half of a character outside Unicode's first plane
+# surrogates, which are halves of characters above U+FFFF
 HALVES = re.compile("[\ud800-\udfff]")
 # incomplete characters in a token: U+FFFD or surrogates, if the server decoded the token alone, or
 # ``bytes:\xe2``, as OpenAI writes them
@@ -211,7 +211,7 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # not waited for any longer: the thread with this request cannot be stopped
+                    # the thread with this request cannot be stopped, so the loop ends without it
                     late = f"no complete reply after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
@@ -420,10 +420,10 @@ class RemoteModel:
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _finish(self, reason: object, text: str) -> str:
-        """Return ``"stop"`` or ``"length"`` for the ``reason`` why an answer ended, which each
-        server states in its own words. Raises UserError for any other reason, because the server
-        then broke the answer off. Also raises UserError if a chat model used all its tokens for
-        reasoning.
+        """Return ``"stop"`` or ``"length"`` for the ``reason`` that a server gives for the end of
+        an answer; servers use different words. Raises UserError for any other reason, because the
+        server then broke the answer off. Also raises UserError if a chat model used all its tokens
+        for reasoning.
         """
         finish = FINISHED.get(str(reason).lower(), "")
         if not finish:

@@ -69,9 +69,9 @@ OF_THIS_MACHINE = ("tmpfs", "overlay")
 # reading answers needs none
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
-# KEEP inserts a row. The row replaces a later row with the same key. It is not inserted if its key
-# was deleted after the row was written. FORGET deletes a key's row, and keeps the time of the
-# deletion.
+# KEEP inserts a row, and replaces a row with the same key if that was written later. A row is not
+# inserted if its key was deleted after the row was written. FORGET deletes a key's row, and keeps
+# the time of the deletion.
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""
@@ -142,7 +142,7 @@ def is_local(folder: Path) -> bool:
     File systems on a block device or in memory count as belonging to this machine; NFS, Lustre,
     FUSE and unknown file systems count as shared with other machines.
     """
-    import psutil  # imported here, because the import takes time
+    import psutil  # slow to import
 
     place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
     if not _has_locks(place):
@@ -174,7 +174,8 @@ def _has_locks(folder: Path) -> bool:
 class AnswerStore:
     """A store in the file ``path``. It maps keys to answers, which may be any JSON values. If
     ``path`` is ``":memory:"`` or False, the store is in memory, and does not use the record. If it
-    is None, the file is ``default_path()``. Use the store in a ``with`` block, which closes it.
+    is None, the file is ``default_path()``. Use the store in a ``with`` block, which closes the
+    file.
 
     A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
     used.

@@ -18,9 +18,9 @@ and runs it, but the solution is executed by W: where the text calls ``exec(code
 the code and the variables to W, with the files in T's folder. W returns the variables that the code
 has set and the files that it has written.
 
-W is forked before the text is read, and sees only its own processes. W gets nothing of the test
-except the files, and cannot write the verdict. T does not trust W's reply: T accepts only objects
-of known classes, and no file that would replace one of the test's files.
+W is forked before the text is read, and sees only its own processes. W never gets the text of the
+test, and cannot write the verdict. T does not trust W's reply: T accepts only objects of known
+classes, and no file that would replace one of the test's files.
 """
 
 import _socket

@@ -1,15 +1,16 @@
-"""Runs Jedi and pylint in separate processes, and stores their answers.
+"""Runs Jedi and pylint (the analysers) in separate processes, and stores their answers.
 
-The two are called analysers. An analyser may hang or crash on other people's code, and the
-measurement must go on. Each analyser is loaded once, in a parent process (``serve``), which forks a
-new worker when no worker is free. Workers live as long as the process of the kit that uses them, so
-that later questions benefit from files that a worker has already read. Answers are stored in the
-folder of the completion store, so a second run need not ask again.
+An analyser may hang or crash on other people's code, and this must not stop a measurement. Each
+analyser is loaded once, in a parent process (``serve``). The parent forks a new worker when no
+worker is free. Workers live as long as the process of the kit that uses them, so that later
+questions benefit from files that a worker has already read. Answers are stored in the folder of the
+completion store, so a second run need not ask again.
 
-A worker only reads the code that it judges, and never runs it. It imports nothing but Python's own
-modules, installed packages and the kit. Of the user's environment it gets only a few variables
-(VARIABLES). If the kernel has namespaces, a worker also has no network and sees only the files of
-the system, of Python, of the sources and of the repositories in question, all read-only.
+A worker only reads the code that it judges, and never runs this code. It imports nothing but
+Python's own modules, installed packages and the kit. It gets only a few of the user's environment
+variables (VARIABLES). If the kernel supports namespaces, a worker also has no network, and sees
+only the files of the system, of Python, of the pinned sources and of the repositories in question,
+all read-only.
 """
 
 import builtins
@@ -52,19 +53,20 @@ LIMIT = 60.0
 PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 
 
-MOST_NAMED = 5  # how many places of lost questions a message names, for each reason
-MOST_SHOWN = 100  # how many expected repositories one worker may see
-# The reason of a lost question begins with ITS_OWN if the analyser itself failed. Such an error
-# depends on the code, so a second attempt fails in the same way. Any other reason means that the
-# machine was at fault.
+MOST_NAMED = 5  # for each reason, a message names at most this many of the lost questions
+# if more repositories than this are expected (``expect``), a worker sees only its own
+MOST_SHOWN = 100
+# A question that gets no answer is lost. The reason begins with ITS_OWN if the analyser itself
+# failed. Such an error depends on the code, so a second attempt fails in the same way. Any other
+# reason means that the machine was at fault.
 ITS_OWN = "error in "
 # the reason begins with these words if a system call failed or memory ran out
 HERE = "error on this machine"
 DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
-ATTEMPTS = 3  # how many processes must end on a question before the judged code is blamed
-# errors that an analyser may meet when it looks for a file; they depend on the code it reads
+ATTEMPTS = 3  # how many workers must die on the same question before the judged code is blamed
+# errors that an analyser may meet when it looks for a file; they depend on the code that it reads
 _OF_THE_CODE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
-# a worker gets only these variables of the user's environment
+# a worker gets only these of the user's environment variables
 VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
 
 
@@ -77,10 +79,10 @@ class WorkerLost(Exception):
 
 # A kind of worker: (the id of this process, the analyser's module, the folder of the sources that
 # the worker reads, the scope for which the worker is reserved). The scope is "" or names a file.
-Home = tuple[int, str, str, str]
+WorkerKind = tuple[int, str, str, str]
 # the free workers: (kind, the repositories that the worker sees, the channel to the worker)
-_free: list[tuple[Home, set[Path], Connection]] = []
-# kind of worker without its scope -> (parent process, the connection that asks it for workers)
+_free: list[tuple[WorkerKind, set[Path], Connection]] = []
+# kind of worker without its scope -> (parent process, connection on which to request workers)
 _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
 _expected: set[Path] = set()  # repositories that new workers can see as well (``expect``)
 _lock = threading.Lock()
@@ -91,31 +93,32 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
     The module of the function must have a function ``start`` that calls ``serve``, which forks the
     worker.
 
-    A worker is used ``within`` one scope only; for another scope, a new worker replaces it. A
-    question that takes longer than LIMIT ends its worker. A lost question is asked again in a new
-    worker, so that a loss never depends on earlier questions. Raises WorkerLost if the question is
-    lost again.
+    If ``within`` names a scope, such as one file, the worker is reserved for this scope; for
+    another scope, a new worker replaces it. A question that takes longer than LIMIT ends its
+    worker. A lost question is asked again in a new worker, so that a loss never depends on earlier
+    questions. Raises WorkerLost if the question is lost again.
 
     If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, the
     function ``control`` of the module. If this is answered, the judged code is at fault and not the
     machine, and the reason begins with ITS_OWN.
     """
-    home = os.getpid(), function.__module__, str(python_sources.folder()), within
+    kind = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []
+    # two attempts show an error, but a worker may also have died because the machine was busy
     while len(reasons) < 2 or (len(reasons) < ATTEMPTS and set(reasons) <= DIED):
-        lost, answer = _asked(home, bool(reasons), function, root, *question)
+        lost, answer = _asked(kind, bool(reasons), function, root, *question)
         if not lost:
             return answer
         reasons.append(lost)
     if set(reasons) <= DIED:
         module: Any = sys.modules[function.__module__]
-        if not _asked(home, True, module.control, python_sources.folder(), "control.py")[0]:
+        if not _asked(kind, True, module.control, python_sources.folder(), "control.py")[0]:
             lost = f"{ITS_OWN}{module.ANALYSER}: {lost} {ATTEMPTS} times"
     raise WorkerLost(lost)
 
 
 def _asked(
-    home: Home, is_new: bool, function: Callable[..., T], root: Path, *question: object
+    kind: WorkerKind, is_new: bool, function: Callable[..., T], root: Path, *question: object
 ) -> tuple[str, T]:
     """Ask a question once. Return (reason, answer); the reason is "" if the question was not lost.
     If ``is_new``, a new worker answers.
@@ -123,7 +126,7 @@ def _asked(
     began = time.monotonic()
     try:
         with _lock:
-            seen, channel = _taken(home, root, is_new)
+            seen, channel = _taken(kind, root, is_new)
         channel.send((LIMIT, function, (root, *question)))
         lost, answer = channel.recv()
     except (EOFError, OSError):
@@ -131,7 +134,7 @@ def _asked(
     if lost:
         channel.close()  # the worker ends when its channel closes
     else:
-        _free.append((home, seen, channel))
+        _free.append((kind, seen, channel))
     return lost, answer
 
 
@@ -142,21 +145,21 @@ def expect(roots: Iterable[Path]) -> None:
     _expected.update(roots)
 
 
-def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
+def _taken(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
     """Return a free worker of this kind that sees ``root``, or else a new worker, as (the
     repositories that it sees, the channel to it). If ``is_new``, the worker is always new.
     """
-    if not is_new and (kin := [one for one in _free if one[0][:2] == home[:2]]):
-        best = max(kin, key=lambda one: (one[0] == home, root in one[1]))
+    if not is_new and (similar := [one for one in _free if one[0][:2] == kind[:2]]):
+        best = max(similar, key=lambda one: (one[0] == kind, root in one[1]))
         _free.remove(best)
-        if best[0] == home and root in best[1]:
+        if best[0] == kind and root in best[1]:
             return best[1:]
-        best[2].close()  # the worker ends when its channel closes
-    known = _parents.get(home[:3])
+        best[2].close()  # no free worker fits, so this one ends and a new worker replaces it
+    known = _parents.get(kind[:3])
     if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
-        at = imports_begin(Path(str(sys.modules[home[1]].__file__)).parent)
-        code = f"import sys; sys.path.insert(0, {str(at)!r}); from {home[1]} import start; start()"
+        at = imports_begin(Path(str(sys.modules[kind[1]].__file__)).parent)
+        code = f"import sys; sys.path.insert(0, {str(at)!r}); from {kind[1]} import start; start()"
         given = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         with theirs:  # the parent process ends when this process closes the other end
             process = subprocess.Popen(
@@ -169,9 +172,9 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
                 # a fixed hash seed gives sets of names a fixed order
                 env=given | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             )
-        _parents[home[:3]] = known = process, control
+        _parents[kind[:3]] = known = process, control
     # a worker that is reserved for a file sees no other repository
-    seen = {root} if home[3] or len(_expected) > MOST_SHOWN else {root, *_expected}
+    seen = {root} if kind[3] or len(_expected) > MOST_SHOWN else {root, *_expected}
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
@@ -180,9 +183,9 @@ def _taken(home: Home, root: Path, is_new: bool) -> tuple[set[Path], Connection]
 
 
 def _shown(root: Path) -> Path:
-    """Return the folder that a worker must see to judge the repository ``root``. If ``root`` is
-    inside a package, its files are imported by the name of the outermost package, so the worker
-    must see all of the outermost package.
+    """Return the folder that a worker must see to judge the repository ``root``. This is the
+    outermost package if ``root`` is inside a package, because the repository's files are then
+    imported by the name of the outermost package.
     """
     root = root.absolute()
     above = imports_begin(root)
@@ -195,15 +198,15 @@ def is_contained() -> bool:
     if reason := refusal():
         say(
             "warning: Jedi and pylint read the repositories without a sandbox, because none works "
-            f"here ({reason}); they import none of their code"
+            f"here ({reason}); no code of the repositories is run"
         )
     return not reason
 
 
 def forbid_imports(trusted: Sequence[str]) -> None:
-    """Make every later import in this process fail unless the module is below one of the
-    ``trusted`` folders. The code that an analyser judges is therefore never run, even if it has the
-    name of a module that the analyser imports.
+    """Make every later import in this process fail unless the module's file is below one of the
+    ``trusted`` folders. The code that an analyser judges is therefore never run, even if one of its
+    files has the name of a module that the analyser imports.
     """
     bootstrap: Any = importlib._bootstrap  # every import calls a function of this module
     load = bootstrap._load_unlocked
@@ -227,13 +230,12 @@ def _trusted() -> list[str]:
 def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
     """Run the parent process of the workers of one ``analyser`` ("Jedi" or "pylint"). For each
     channel that arrives on standard input, the parent forks a worker, which answers the questions
-    on its channel.
+    on its channel. The first message on a channel is a list of the folders that the worker may see,
+    or None if there are no namespaces.
 
     If ``warm`` is given, the worker calls it with the arguments of each question. A forked copy of
-    the worker then answers the question, so all changes end with the copy. Two timers, of processor
-    time and of wall-clock time, end a process that takes too long. What the analyser prints is
-    discarded. The first message on a channel is a list of the folders that the worker may see, or
-    None without namespaces.
+    the worker then answers the question, so that all further changes end with the copy. Two timers,
+    one for processor time and one for wall-clock time, end a process that takes too long.
     """
     trusted = _trusted()
     forbid_imports(trusted)
@@ -249,7 +251,8 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
                     break
                 os.close(handle)
                 with suppress(ChildProcessError):
-                    while os.waitpid(-1, os.WNOHANG)[0]:  # removes workers that have ended
+                    # removes the process entries of workers that have ended
+                    while os.waitpid(-1, os.WNOHANG)[0]:
                         pass
         except EOFError:
             return
@@ -295,9 +298,9 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Raise an error of the machine at the end of the block, even if the analyser has caught it: an
-    OSError for a file that could not be opened, or a MemoryError. Otherwise the analyser would take
-    the machine's error for a property of the code.
+    """Raise the machine's errors at the end of the block, even if the analyser has caught them: an
+    OSError if a file could not be opened, or a MemoryError. Otherwise the analyser would take an
+    error of the machine for a property of the code.
     """
     raised: list[OSError] = []
     opens = builtins.open
@@ -323,8 +326,8 @@ def checked() -> Iterator[None]:
 
 def _entered(shown: list[str] | None, trusted: Sequence[str]) -> str:
     """Enter the sandbox, in which only Python, the sources and the folders ``shown`` are visible.
-    If ``shown`` is None, because there are no namespaces, do nothing. Return why the sandbox
-    failed, or "".
+    Return the reason if that fails, else "". If ``shown`` is None, because there are no namespaces,
+    do nothing.
     """
     folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
     try:
@@ -343,20 +346,21 @@ def answer_all(
     workers: int | None = None,
     cluster: Workers | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Answer all ``questions``. Answers that ``store`` has are taken from it; new answers are added
-    to it. Return {key: answer} and, for the lost questions, {key: reason}.
+    """Answer all ``questions``. Answers that are in ``store`` are reused, and new answers are added
+    to the store. Return {key: answer}, and {key: reason} for the lost questions.
 
-    ``questions`` is {key: (repository, file, kind, ...)}. ``answer`` takes the elements of a
-    question and returns (answer, reason); the reason says why the answer was lost, and is "" if it
-    was not. Questions of one kind about one file are answered one after the other by the same
-    worker, because each question benefits from what the worker has read for the previous ones.
-    ``workers`` is the number of workers, as in ``spread``; if there is a ``cluster``, it is used
-    instead. The processes of a launch divide the files among themselves. If the run is killed, each
-    worker loses at most the answers about one file.
+    ``questions`` is {key: (repository, file, kind, ...)}. The function ``answer`` takes the
+    elements of a question and returns (answer, reason). The reason says why the question was lost;
+    it is "" if there is an answer. Questions of one kind about one file are answered one after the
+    other by the same worker, because each question benefits from what the worker has read for the
+    previous ones. ``workers`` is the number of workers, as in ``spread``; if a ``cluster`` is
+    given, its workers are used instead. The processes of a launch divide the files among
+    themselves. If the run is killed, each worker loses at most the answers about one file.
 
-    If the analyser itself fails, the error says something about the code, but it is never stored.
-    It is printed, the caller can count it, and the next run asks the question again. With
-    ``strict``, any other lost answer raises UserError, because a machine must not change a number.
+    A failure of the analyser itself says something about the code, but it is never stored. A
+    warning reports it, the caller can count it, and the next run asks the question again. If
+    ``strict``, a question that is lost for any other reason raises UserError, because the state of
+    the machine must not change a number.
     """
     expect(question[0] for question in questions.values())
     with store:
@@ -383,8 +387,8 @@ def answer_all(
     words = "; ".join(_said(lost, reason) for reason in sorted(set(lost.values())))
     if strict and any(map(is_of_machine, lost.values())):
         raise UserError(
-            f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others "
-            "are kept: fix the causes, or run less else on this machine, and run it again"
+            f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others are stored: "
+            "fix the causes, or stop other programs on this machine, and run it again"
         )
     if lost:
         say(f"warning: questions to pylint or Jedi without an answer: {words}")
@@ -392,27 +396,25 @@ def answer_all(
 
 
 def _said(lost: Mapping[str, str], reason: str) -> str:
-    """Return a phrase for a message: how many questions were lost for one reason, and the places of
-    the first MOST_NAMED questions, such as "2 timed out (...)".
+    """Return a phrase for a message, such as "2 timed out (a.py:7, b.py:40)": how many questions
+    were lost for one reason, and the places that the first MOST_NAMED of them are about.
     """
     keys = [key for key in sorted(lost) if lost[key] == reason]
-    # a place is the part of a key between kind and digest (``judgement_key``)
+    # the place is the part of a key between kind and digest (``judgement_key``)
     places = [key.partition(" ")[2].rpartition(" ")[0] for key in keys[:MOST_NAMED]]
     more = ", ..." * (len(keys) > MOST_NAMED)
     return f"{len(keys)} {reason} ({', '.join(places)}{more})"
 
 
 def joined_reasons(reasons: Iterable[str]) -> str:
-    """Join the reasons why several questions were lost into one text. A reason for which the
-    machine is at fault comes first, because ``is_of_machine`` looks at the beginning of the text.
+    """Join the reasons why several questions were lost into one text. Reasons that blame the
+    machine come first, because ``is_of_machine`` looks only at the beginning of the text.
     """
     return " and ".join(sorted(reasons, key=lambda reason: (not is_of_machine(reason), reason)))
 
 
 def is_of_machine(reason: str) -> bool:
-    """Return whether ``reason`` says that an answer was lost through the machine's fault, and not
-    through an error of the analyser on the code.
-    """
+    """Return whether ``reason`` blames the machine for a lost question, and not the analyser."""
     return bool(reason) and not reason.startswith(ITS_OWN)
 
 
@@ -429,9 +431,9 @@ class JudgementStore(AnswerStore):
     name = "judgements"
 
     def fault(self, answer: Any) -> str:
-        """Return why an answer must not be stored, or "" for a valid answer. Earlier versions
-        stored an error of Jedi as None or among a function's failures, even if the machine was at
-        fault.
+        """Return why an answer must not be used, or "" for a valid answer. Stores of earlier
+        versions may contain an error of Jedi, as None or among a function's failures, even if the
+        machine was at fault.
         """
         failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
         spoilt = answer is None or any(one.startswith(ITS_OWN) for one in failures)
@@ -439,12 +441,12 @@ class JudgementStore(AnswerStore):
 
 
 def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
-    """Return the key of a question in a store: ``KIND PLACE DIGEST``. Kind and place let a reader
-    recognise the question. ``at`` is the place, such as a file and line.
+    """Return the key of a question in a store: ``KIND PLACE DIGEST``. The kind and the place (a
+    file and line, for example) are for people who read a store.
 
-    The digest covers the rest of the question, all Python files of the repository (``root`` is
-    their digest), the versions of the analysers, and the sources and the Python that the analysers
-    read.
+    The digest at the end covers the rest of the question, the digest ``root`` of all Python files
+    of the repository, the versions of the analysers, and the pinned sources and the Python that the
+    analysers read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": root, "version": JUDGING_VERSION, **question, "read": read}

@@ -4,13 +4,12 @@ prediction also uses.
 Paper, Section IV-C: the dependencies of a function are the set of expressions (calls, attribute
 accesses) in the ground truth that Jedi traces to a definition inside the repository. The coverage
 is the share of these expressions that the generated function also contains. Expressions are
-compared by their keys, which omit arguments and the contents of subscripts:
-``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and ``foo().a[].b`` (and ``baz``, if it
-is defined in the repository). A function without keys has no coverage; the number of such functions
-is reported.
+compared by their keys, which omit arguments and the contents of subscripts. For example,
+``foo(bar).a[i].b`` has the keys ``foo``, ``bar``, ``foo().a``, ``i`` and ``foo().a[].b``. A
+function without dependencies has no coverage; the number of such functions is reported.
 
-The replication packages instead extract their keys from the marked words, with regular expressions
-(``package_coverage``, ``package_2023_coverage``).
+The replication packages do not use Jedi for this. Regular expressions extract the keys from the
+marked words (``package_coverage``, ``package_2023_coverage``).
 """
 
 import re
@@ -29,11 +28,11 @@ AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
 def expressions(text: str) -> list[Token]:
-    """Return the name and attribute expressions of a text, which may be broken code, in the order
-    of the text. The position of an expression is where its last name begins: for ``a.b``, the
-    position of ``b``.
+    """Return the name and attribute expressions of a text, in order. The text may be broken code.
+    Each expression is a Token: its text is the key, and its position is where the last name begins
+    (for ``a.b``, the position of ``b``).
 
-    Names that are defined in the text, keyword arguments and imports are left out.
+    Names that are defined in the text, names of keyword arguments, and imports are left out.
     """
     tokens = [leaf for leaf in leaves(text) if leaf.value]
     values = ["", *(leaf.value for leaf in tokens), ""]  # the value of token n is values[n + 1]
@@ -54,9 +53,11 @@ def expressions(text: str) -> list[Token]:
             keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
             if leaf.search_ancestor("import_name", "import_from"):
                 continue
+            # ``x += 1`` does not count as a definition, because it also reads x
             if isinstance(leaf, Name) and leaf.is_definition() and behind not in AUGMENTED:
                 if before != ".":
                     own.add(value)
+            # not the name of a keyword argument
             elif not (
                 behind == "="
                 and before in ("(", ",")
@@ -71,8 +72,10 @@ def covered(dependencies: Sequence[str], prediction: str) -> int:
     return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
 
-# matches a marked word, and the word before its dot if there is one
+# matches a marked word and, if the word follows a dot, the name before the dot
 MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"
+# the pattern by which package-2024 recognises a local or imported name; {0} is the first part of
+# the key, {1} the whole key
 BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
 
 
@@ -82,10 +85,10 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     if the prediction contains it.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
-    (``similarity.package_text``). As in the package, names of libraries count, a marked word is
-    lost if a single bracket separates it from the marked word before it, ``==`` counts as an
-    assignment, and a mark is removed together with the blank before it. For a reference without
-    keys, the package divides by zero; here both numbers are 0.
+    (``similarity.package_text``). The package's peculiarities are kept: names of libraries count; a
+    marked word is missed if only one bracket separates it from the marked word before it; ``==``
+    counts as an assignment; and a mark is removed together with the blank before it. If a reference
+    has no dependencies, the package divides by zero; here both numbers are 0.
     """
     plain = re.sub(f" {MARK} ?", "", marked)
     keys = set()
@@ -104,8 +107,8 @@ LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
     """Return the numbers ``dependencies`` and ``covered`` as package-2023 counts them. Dependencies
-    are those marked words of a reference that look neither like a local name nor like a parameter;
-    the words before their dots are left out. A dependency is covered if the prediction contains it
+    are the marked words of a reference that look neither like a local name nor like a parameter. Of
+    ``a.b``, the dependency is only ``b``. A dependency is covered if the prediction contains it
     outside string literals.
     """
     keys = {
@@ -123,7 +126,8 @@ def _has_word(text: str, word: str) -> bool:
 
 def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str]:
     """Return the dependencies of the function at ``location`` in ``text``, the content of ``file``
-    below ``root``. Each dependency of its body is in the list once, as a key such as ``foo().a``.
+    below ``root``. They are keys such as ``foo().a``. A key that the body uses several times is in
+    the list once.
 
     Raises WorkerLost if Jedi takes too long, crashes or raises an exception, and does so again in a
     new process.

@@ -82,7 +82,8 @@ from lookuplab.toolgen.success import (
 )
 from lookuplab.work import Workers
 
-# a sample has at least this many functions per repository; fewer would say nothing about it
+# a sample has at least this many functions per repository; with fewer, it would say nothing about
+# the repository
 LEAST_FUNCTIONS = 5
 
 
@@ -164,11 +165,11 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 
 @dataclass(frozen=True)
 class Reference:
-    """A function that is known only by its location: its `def` is on ``line`` of ``file``, a path
-    relative to ``root``. ``marked`` is the function's body with the marks of the replication
-    package; the package's dependency coverage is computed from these marks. By the packages'
-    rules, a prediction for a Reference must already be indented as in the file, because the empty
-    ``indent`` adds nothing.
+    """A function of which only the location is known: the `def` is on ``line`` of ``file``, a path
+    relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
+    the package's dependency coverage is computed from these marks. By the packages' rules, a
+    prediction for a Reference must already be indented as in the file, because ``indent`` is empty
+    and nothing is added.
     """
 
     id: str | int
@@ -196,8 +197,8 @@ def inserted(
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    # The packages' models write code without the indentation of the file, so by the packages' rules
-    # the original's indentation is added to every line.
+    # The packages' models write code as if the `def` were at the left margin, so by the packages'
+    # rules the original's indentation is added to every line.
     shift = original.indent if rules.is_package else None
     return text, location, insert(text, location, prediction, shift)
 
@@ -206,11 +207,11 @@ def inserted(
 class ToolGen(Benchmark[Original]):
     """The benchmark: models generate functions of repositories from docstrings and signatures.
 
-    A model with the tool is a ``generation.ToolModel``, which brings its own ``prompts``; for any
-    other model, the prompts depend on its ``kind``. ``store`` is where judgements are stored: a
-    file, ":memory:", or None for a file in the folder of the completion store. ``workers``,
-    ``strict`` and ``machines`` (as ``cluster``) are passed to ``analysers.answer_all``. With
-    ``references``, pylint judges the original functions, too.
+    A model that uses the tool is a ``generation.ToolModel``, which has its own ``prompts``. For any
+    other model, the prompts depend on the model's ``kind``. ``store`` is where judgements are
+    stored: a file, ":memory:", or None for a file in the folder of the completion store.
+    ``workers``, ``strict`` and ``machines`` are passed to ``analysers.answer_all``, the last as
+    ``cluster``. ``references`` says whether pylint judges the original functions, too.
     """
 
     tasks: Sequence[Original]
@@ -255,13 +256,14 @@ class ToolGen(Benchmark[Original]):
           function. It is None if pylint gave no answer, crashed, or found a syntax error, which
           hides the other errors.
         - ``dependencies`` and ``covered``: the number of dependencies of the original, and how many
-          of them the generated function has. By the packages' rules, the original's marks decide
-          what its dependencies are.
-        - ``passed``: whether pylint has no message against the generated function.
-        - ``messages``: pylint's messages against it (``success.verdict``). ``failures``: the ids of
-          these messages, joined by blanks.
-        - ``reference_messages``: pylint's messages against the original. ``reference_passed``:
-          whether there are none. Both are None if the original was not checked.
+          of them the generated function also uses. By the packages' rules, the original's marks
+          decide what the dependencies are.
+        - ``passed``: whether no message of pylint counts against the generated function.
+        - ``messages``: the messages that count against it (``success.verdict``). ``failures``: the
+          ids of these messages, joined by blanks.
+        - ``reference_messages``: the messages that count against the original.
+          ``reference_passed``: whether there are none. Both are None if the original was not
+          checked.
         - ``lost``: why pylint or Jedi gave no answer, or "". If it is not "", ``passed`` or
           ``dependencies`` is None.
         - the columns ``similarity.COLUMNS``.
@@ -272,7 +274,7 @@ class ToolGen(Benchmark[Original]):
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
             text, location, new = inserted(task, completion.text, self.rules)
-            own = Inserted(text, location.line, location.end_line, "", "")
+            reference = Inserted(text, location.line, location.end_line, "", "")
             digest = digests[task.root]
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             # The dependencies of the original do not depend on the prediction, and neither does
@@ -284,7 +286,7 @@ class ToolGen(Benchmark[Original]):
             if every := self.rules.every_error:
                 version = f"{version}, every error"
             checks = []
-            for one in (new, own) if self.references else (new,):
+            for one in (new, reference) if self.references else (new,):
                 key = judgement_key(
                     "success", at, digest, text=one.text, end_line=one.end_line, check=version
                 )
@@ -302,21 +304,21 @@ class ToolGen(Benchmark[Original]):
                 None if answers.get(key) is None else verdict(answers[key], one, self.rules)
                 for key, one in checks
             ]
-            against, objections = verdicts[0], verdicts[1] if self.references else None
+            messages, of_original = verdicts[0], verdicts[1] if self.references else None
             columns |= {
-                "passed": None if against is None else not against,
+                "passed": None if messages is None else not messages,
                 "lost": joined_reasons(lost[one] for one in {check, uses} & lost.keys()),
-                "messages": against or [],
-                "failures": " ".join(dict.fromkeys(name for name, *_ in against or ())),
-                "errors": None if against is None else _errors(against),
-                "reference_messages": objections,
-                "reference_passed": None if objections is None else not objections,
+                "messages": messages or [],
+                "failures": " ".join(dict.fromkeys(name for name, *_ in messages or ())),
+                "errors": None if messages is None else _errors(messages),
+                "reference_messages": of_original,
+                "reference_passed": None if of_original is None else not of_original,
             }
             rows.append(columns)
         return rows
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
-        """Return {task's id: its body with marks} if the rules need marks, else {}."""
+        """Return {task's id: the original's body with marks} if the rules need marks, else {}."""
         if not self.rules.is_package:
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()
@@ -337,19 +339,18 @@ class ToolGen(Benchmark[Original]):
         text = body
         original = location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
+        # True for a model that writes only a body, because the header then comes from the file
+        has_header = whole.startswith(location.header)
         if self.rules.is_first_package:
-            own = whole.startswith(location.header)
-            text = package_2023_text(location, body) if own else whole.strip()
+            text = package_2023_text(location, body) if has_header else whole.strip()
             marks = indented(marks or without_comments(location.body), location.body_indent)
             original = package_2023_text(location, marks)
             marks = f"{without_comments(location.signature)}\n{marks}"
             counts |= package_2023_coverage(marks, location.signature, text)
         elif self.rules.is_package:
-            # True for a model that writes only a body, because the header then comes from the file
-            read = whole.startswith(location.header)
-            text = package_text(location, body, read) if read else blanked(whole)
-            original = package_text(location, without_comments(location.body), read)
-            marks = package_text(location, marks, read)
+            text = package_text(location, body, True) if has_header else blanked(whole)
+            original = package_text(location, without_comments(location.body), has_header)
+            marks = package_text(location, marks, has_header)
             counts |= package_coverage(marks, location.signature, text)
         elif uses is not None:
             counts = {"dependencies": len(uses), "covered": covered(uses, body)}
@@ -369,11 +370,11 @@ def judged_all(
     rows of each frame are in the order of ``functions``.
 
     Judging all models together is faster, because the analysers read each file only once.
-    ``predictions`` maps a name to {function's id: prediction} or to the result of
-    ``generation.generate``. For such a result, `lookuplab view` also shows the tokens and the names
-    that the tool offered. If the names are pairs (model, condition), the rows of the paper's tables
-    can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if an
-    analyser gave no answer.
+    ``predictions`` is {name: predictions of one model}. These are {function's id: prediction}, or
+    the result of ``generation.generate``, for which `lookuplab view` also shows the tokens and the
+    names that the tool offered. If the names are pairs (model, condition), the rows of the paper's
+    tables can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if
+    the machine is to blame for a question to an analyser that got no answer.
     """
     if not functions:
         raise UserError("no functions are selected: check the parameters that select functions")
@@ -398,11 +399,11 @@ def judged_all(
 
 
 def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
-    """Return, as rows (``scoring.rates.row``), the scores of a judged frame that are not means over
+    """Return rows (``scoring.rates.row``) with the scores of a judged frame that are not means over
     functions.
 
     These scores are the dependency coverage of all functions together, BLEU-4 of blank-separated
-    words, and CodeBLEU with its components. Further rows count functions: those with each error of
+    words, and CodeBLEU with its components. Further rows count the functions with each error of
     CHECKS, with a crash of pylint, without an answer of pylint or Jedi, without dependencies, and
     with an empty body. If the originals were judged, two more rows have the number of originals
     that fail, and the success rate on the functions whose original passes.
@@ -412,6 +413,7 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     code = [code_bleu_counts(text, wanted, rules) for text, wanted in texts]
 
     def numbers(of: Callable[[Array], list[Array]], counts: Any) -> list[Rate]:
+        # the jackknife weights the functions, and each score is computed from weighted sums
         sums = partial(np.tensordot, b=np.array(counts), axes=1)
         return jackknife(lambda weights: np.stack(of(sums(weights)), -1), frame.cluster, of_share)
 
@@ -448,6 +450,9 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
 
 
 def _errors(messages: Sequence[Message]) -> int | None:
+    """Return the number of undefined variables and missing members. Return None if a syntax error
+    or a crash of pylint may hide some of them.
+    """
     names = Counter(name for name, *_ in messages)
     return None if names["E0001"] or names & Counter(CRASHES) else names["E0602"] + names["E1101"]
 

@@ -31,11 +31,11 @@ from lookuplab.toolgen.pairs import (
 )
 
 # Section IV-B, "Model Fine-tuning". The paper does not state optimiser, schedule, warm-up and
-# weight decay, so they are the Trainer's defaults. For CodeLlama-7B the paper says that LoRA trains
+# weight decay, so we use the Trainer's defaults. For CodeLlama-7B the paper says that LoRA trains
 # 0.25 % of the weights. Rank 16 on all four attention projections gives 16.8 of 6,738 million
 # weights, which is 0.25 %; on the projections q and v alone it would be half of that.
 _PAPER = Recipe(loss_on="function")
-# The recipes of the replication package, for corpora that were marked by the package's rules. The
+# The recipe of the replication package, for corpora that are marked by the package's rules. The
 # package's CodeT5 is Salesforce/codet5p-220m-py.
 _PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
 RECIPES = {
@@ -65,10 +65,11 @@ def finetune(
     folder ``output``, and return its card.
 
     ``pairs`` have marks, whichever variant is trained; ``marked=False`` removes the marks and
-    trains the base. A pair whose marked form is too long is left out of both variants, so that both
-    learn the same pairs. ``work`` (default: runs/train/toolgen/NAME OF OUTPUT), ``options`` and the
-    card are those of ``models.training.train``; the card also counts the pairs ``left_out``, by
-    reason. Raises UserError if no pair is usable, if ``output`` exists, or if the loss diverges.
+    trains the base variant. A pair whose marked form is too long is left out of both variants, so
+    that both learn the same pairs. ``work`` (default: runs/train/toolgen/NAME OF OUTPUT),
+    ``options`` and the card are as in ``models.training.train``; the card also has ``left_out``,
+    {reason: number of pairs left out}. Raises UserError if no pair is usable, if ``output`` exists,
+    or if the loss diverges.
     """
     checkpoint = training.begin(base, output, recipe)
     rows, left_out = training_rows(checkpoint, pairs, recipe, marked)
@@ -88,9 +89,9 @@ def finetune(
 def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
-    """Return the pairs as examples (see ``labelled``), and {reason: number of pairs left out}.
-    Whether a pair is too long is decided by its marked form, for both variants. Raises UserError if
-    no pair is usable, or if ``marked`` and no pair has a mark.
+    """Return the pairs as training examples (see ``labelled``), and {reason: number of pairs left
+    out}. For both variants, the length of a pair's marked form decides whether the pair is too
+    long. Raises UserError if no pair is usable, or if ``marked`` is True and no pair has a mark.
     """
     kind = kind_of(checkpoint.config)
     tokenizer = copy.deepcopy(checkpoint.tokenizer)
@@ -118,10 +119,12 @@ def training_rows(
 def labelled(
     example: EncodedPair, kind: ModelKind, loss_on: str = "answer"
 ) -> dict[str, list[int]]:
-    """Return ``input_ids`` and ``labels`` for a Transformers model, which shifts the labels itself.
+    """Return {"input_ids": ..., "labels": ...} for a Transformers model. The model shifts the
+    labels itself.
 
-    ``loss_on`` says which tokens of a decoder have a loss: "answer", "function" (signature and
-    answer), or "all". An encoder-decoder always has the loss on its answer.
+    For a decoder, ``loss_on`` says which tokens have a loss: those of the "answer", of the
+    "function" (signature and answer), or "all". For an encoder-decoder, the tokens of the answer
+    have a loss.
     """
     prompt = example.prompt
     answer = example.answer

@@ -1,5 +1,5 @@
-"""Finds the functions with docstrings in a repository and their exact positions. For each reason to
-leave a function out, the module counts the functions that are left out.
+"""Finds the functions with docstrings in a repository, and their exact positions. Functions that
+are left out are counted by reason.
 
 Lines count from 1. Columns count from 0, in characters. Both refer to the file's text with ``\\n``
 line ends and without a byte order mark.
@@ -37,7 +37,8 @@ REFUSED_DOCSTRINGS = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
     r"|<img |https://|---| -- |=|[^ ]{26}"
 )
-MAX_BYTES = 1_000_000  # larger files are not parsed; the kit's own limit, not the package's
+MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is the kit's, not the package's
+# syntax nodes that may be, or may contain, the definition of a function
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
 
@@ -45,11 +46,13 @@ _Block = ast.stmt | ast.excepthandler | ast.match_case
 class Filters:
     """Says which files and functions are used. The default limits are the replication package's.
 
-    ``rules`` decide which docstrings and whether ``async def`` are accepted. ``trained_on`` is the
-    path of a marked corpus, or ""; functions whose docstring and signature occur in this corpus are
-    left out. ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body
-    together, without docstring, comments and blank lines. ``max_model_tokens`` limits signature and
-    body (``Function.code``) in tokens of a model; it is ignored if no tokenizer is given.
+    A repository with more than ``max_files`` Python files is not used, nor is a file with more than
+    ``max_file_lines`` lines. ``max_lines`` and ``max_tokens`` (Python tokens) limit a function's
+    signature and body together, without docstring, comments and blank lines. ``max_model_tokens``
+    limits signature and body (``Function.code``) in tokens of a model; it is ignored if no
+    tokenizer is given. ``rules`` decide which docstrings are accepted, and whether ``async def``
+    is. ``trained_on`` is the path of a marked corpus, or ""; functions whose docstring and
+    signature occur in this corpus are left out.
     """
 
     max_files: int = 500
@@ -67,7 +70,7 @@ class Function:
     from the lines of ``source``, ``signature`` and ``body``.
     """
 
-    # "<repository>/<file>:<qualified name>#<line>", independent of the repository's location
+    # "<repository>/<file>:<qualified name>#<line>", wherever the repository is on this machine
     id: str
     repository: str
     root: Path = field(repr=False)
@@ -96,8 +99,8 @@ class Function:
 
 @dataclass
 class Extraction:
-    """The functions of one repository, the number of its Python files, and how many functions were
-    left out, by reason.
+    """The usable functions of one repository, the number of its Python files, and ``left_out``,
+    {reason: how many functions or files were left out}.
     """
 
     functions: list[Function] = field(default_factory=list)
@@ -156,12 +159,12 @@ def extract(
     files: Sequence[Path] | None = None,
 ) -> Extraction:
     """Return every usable function with a docstring, in the order of ``files`` (by default all
-    Python files of the repository) and of their lines.
+    Python files of the repository) and, within a file, of the lines.
 
-    ``seen`` has the pairs (docstring, signature) of functions that were already taken, perhaps from
-    other repositories. A function whose pair is in ``seen`` is left out. The pair of every function
-    that is taken is added to ``seen``. ``count_tokens`` counts the tokens of a text for a model;
-    without it, ``filters.max_model_tokens`` is ignored.
+    ``seen`` has the pairs (docstring, signature) of functions that are already in use, perhaps from
+    other repositories. A function whose pair is in ``seen`` is left out. The pair of every returned
+    function is added to ``seen``. ``count_tokens`` returns the number of a model's tokens in a
+    text; without it, ``filters.max_model_tokens`` is ignored.
     """
     files = python_files(repository) if files is None else files
     seen = set() if seen is None else seen
@@ -226,7 +229,7 @@ def package_docstring(docstring: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return code without comments and blank lines; the replication package compares this form."""
+    """Return code without comments and blank lines, as the replication package compares it."""
     lines = cut_comments(text).split("\n")
     return "\n".join(filter(str.strip, lines))
 
@@ -297,6 +300,7 @@ def _function(
     own = whole_tokens("".join(lines[node.lineno - 1 : end[0]]), node.lineno)
     code = [token for token in own if not doc.lineno <= token.line < body_line]
     docstring = package_docstring(raw) if package else first_sentence(raw)
+    # the lines that have code, since a limit on lines must not count comments and blank lines
     filled = {token.line + below for token in code for below in range(token.text.count("\n") + 1)}
     for what, number, least, most in (
         ("words of docstring", len(docstring.split()), 3, 256),
@@ -311,7 +315,7 @@ def _function(
         raise LeftOut("docstring that the package refuses")
     # everything before the ``def`` is white space, because decorators have their own lines
     indent = lines[node.lineno - 1][: node.col_offset]
-    # The signature ends with the last colon before the docstring.
+    # the signature ends with the last colon before the docstring
     *_, colon = [t for t in own if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
 
     def text(first: int, stop: tuple[int, int]) -> str:

@@ -2,17 +2,17 @@
 
 ``ToolConstraint`` is Algorithm 3, as a constraint on one row of a batch. A row is unconstrained
 until the tool is called. The tool's suggestions become a trie of tokens, and the model must choose
-among its paths. After the chosen name the row is unconstrained again. The model may therefore
-continue a chosen ``foo`` to ``foobar``, which was not offered; Algorithm 3 allows this, and so does
-the replication package. With the rule ``boundary``, a *break* must follow the name: a token that
-cannot continue an identifier. If there are no suggestions, because the list is empty or the call
-failed, the row continues unconstrained. The mark adds no text to the answer. If the tool had no
-suggestions after a mark, the next token may not be a mark again, because the same question would
-get the same answer.
+among the paths in this trie. After the chosen name the row is unconstrained again. The model may
+therefore continue a chosen ``foo`` to ``foobar``, which was not offered; Algorithm 3 allows this,
+and so does the replication package. With the rule ``boundary``, the name must be followed by a
+*break*, a token that cannot continue an identifier. If there are no suggestions, because the list
+is empty or the call failed, the row continues unconstrained. The mark adds no text to the answer.
+If the tool had no suggestions after a mark, the next token may not be a mark again, because the
+same question would get the same answer.
 
-``generate`` is Algorithm 2, for many functions at once. The rows of a batch belong to functions of
-different files and repositories. When a token triggers a question, one of several processes answers
-the question in the background, while the model reads the token. A row's record contains the
+``generate`` is Algorithm 2, for many functions at once. The rows of a batch may belong to functions
+of different files and repositories. When a token triggers a question, one of several processes
+answers the question in the background, while the model reads the token. A row's record contains the
 questions to the tool, the tool's suggestions and the model's choices.
 """
 
@@ -57,17 +57,18 @@ class ToolUse:
     """Says when the tool is called (``trigger``) and which ``rules`` apply: the paper's, a
     package's, or a variation such as ``dataclasses.replace(PAPER_RULES, ...)``.
 
-    With the ``trigger`` "mark", the tool is called where the model writes the mark. With "dot", it
-    is called after a dot that follows an expression; this is monitor-guided decoding, which works
-    with any model and needs no fine-tuning. With None, the tool is never called. If the trigger is
-    not "mark", the model may not write the mark. Monitor-guided decoding constrains the model until
-    a break, so for "dot" the ``name_end_rule`` is always "break" and ``boundary`` is True. Raises
-    UserError for any other trigger.
+    With the ``trigger`` "mark", the tool is called where the model writes the mark. With "dot", the
+    tool is called after a dot that follows an expression; this is monitor-guided decoding, which
+    works with any model and needs no fine-tuning. With None, the tool is never called. Raises
+    UserError for any other trigger. If the trigger is not "mark", the model may not write the mark.
+    Monitor-guided decoding constrains the model until a break; for "dot", the ``name_end_rule`` is
+    therefore always "break", and ``boundary`` is True.
 
     The ``rules`` decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
-    (``pairs.prompt_text``), and which names are offered. The packages offer all texts that Jedi
-    would insert, including ``name=``. package-2023 leaves out the words of ``marking.SKIPPED``;
-    package-2024 keeps these words, but offers nothing if there are no other words.
+    (``pairs.prompt_text``), and which names are offered to the model. The packages offer all texts
+    that Jedi would insert, including ``name=``. package-2023 leaves out the words of
+    ``marking.SKIPPED``; package-2024 keeps these words, but offers nothing if there are no other
+    words.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
@@ -105,8 +106,9 @@ class ToolUse:
 
 
 def role_of(name: str) -> tuple[str, str]:
-    """Return (role, condition) of a model for tables: ``gpt-toolgen`` gives ("gpt", "toolgen"). A
-    name that ends with neither ``-toolgen`` nor ``-base`` has the condition "base".
+    """Return the pair (role, condition) that stands for a model in tables: ("gpt", "toolgen") for
+    the model's name ``gpt-toolgen``. A name that ends with neither ``-toolgen`` nor ``-base`` has
+    the condition "base".
     """
     role, _, condition = name.rpartition("-")
     return (role, condition) if condition in ("base", "toolgen") else (name, "base")
@@ -133,14 +135,15 @@ class Vocabulary(NameTries):
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return two lists of token paths, each of which completes one of the suggested ``names``.
-        ``begun`` is the part of a name that is already written; names that do not begin with it are
-        left out. A path in the first list ends with the name. In the second list, the last token of
-        a path also contains a character after the name.
+        """Return two lists of token paths. Each path completes one of the suggested ``names``. A
+        path in the first list ends with the name; the last token of a path in the second list also
+        contains a character after the name. ``begun`` is the part of a name that is already
+        written; names that do not begin with this part are left out.
 
         ``last`` is the row's last token. After a mark, a name is tokenised on its own, as it was in
         training.
         """
+        # what precedes the mark does not matter, so it is the same text for all rows
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]
@@ -152,13 +155,13 @@ class Vocabulary(NameTries):
 class Question:
     """One question to the tool, as it is kept in the record of a row.
 
-    - ``step``: the tool was called after the answer's token with this index, which counts from 0.
+    - ``step``: the index, from 0, of the answer's token after which the tool was called.
     - ``begun``: the part of a name that the model had already written there.
     - ``offered``: the names that the tool suggested.
     - ``failure``: why the call failed, or "".
-    - ``choices``: one pair for each token that was restricted to the offered names: the ids that
-      continue a name, and whether the name could end there. There are no pairs if no offered name
-      begins with ``begun`` and can be written in tokens.
+    - ``choices``: a pair for each token that was restricted to the offered names. The pair is (ids
+      of the tokens that continue a name, whether the name could end there). There are no pairs if
+      no offered name begins with ``begun`` and can be written in tokens.
     """
 
     step: int
@@ -170,11 +173,11 @@ class Question:
 
 @dataclass
 class ToolConstraint:
-    """The constraint of one row of a batch.
+    """The constraint on one row of a batch (see ``models.constraint.Constraint``).
 
     ``before`` are the tokens that the row continues, or [] if the row begins a new text. ``ask`` is
-    a function that calls the tool: it takes the text of the function so far, without marks, and
-    returns a future of the tool's answer.
+    a function that calls the tool: it takes the text of the generated function so far, without
+    marks, and returns a future of the tool's answer.
     """
 
     asks: ClassVar[bool] = True
@@ -188,7 +191,8 @@ class ToolConstraint:
     pending: Future[ToolAnswer] | None = None
     # the current node in the trie of the suggestions; None if any token may come next
     node: Trie | None = None
-    # whether a mark or dot was just written, but gave no suggestions; a mark may not come next
+    # whether the last token was a mark or a dot for which there are no suggestions; the next token
+    # may then not be a mark
     unanswered: bool = False
     name_probabilities: tuple[float, ...] = ()  # the probabilities of the name's tokens so far
 
@@ -206,6 +210,7 @@ class ToolConstraint:
         margin = math.inf
         if self.node is not None:
             tokens, may_end = self._choices(self.node)
+            # the name continues if the next token is as probable as the name's tokens so far
             if tokens and may_end and rules.name_end_rule == "mean":
                 probability = _probability(logits, tokens)
                 mean = math.fsum(self.name_probabilities) / max(1, len(self.name_probabilities))
@@ -219,6 +224,7 @@ class ToolConstraint:
         if mark is None or threshold <= 0:
             return None if margin == math.inf else (logits, margin)
         probability = _probability(logits, [mark])
+        # by the packages' rules an improbable mark is written, but ``push`` does not call the tool
         if probability < threshold and (forbidden or not rules.is_package):
             logits = logits.clone()
             logits[mark] = -math.inf
@@ -239,7 +245,7 @@ class ToolConstraint:
                 ended = self.node.terminal and (first or not self.node)
                 if rules.boundary or not ended:
                     return
-            # the name has ended, or this token is or contains the break
+            # the name has ended, or this token is a break or contains one
             self.node = None
         if trigger == "mark" and token == self.vocabulary.mark:
             self.unanswered = rules.is_package and probability < rules.min_mark_probability
@@ -262,7 +268,7 @@ class ToolConstraint:
             self.pending = self.ask(text)
 
     def _collect(self) -> None:
-        """If an answer is pending, wait for it and restrict the row to its suggestions."""
+        """If an answer is pending, wait for the answer and restrict the row to the suggestions."""
         if self.pending is None:
             return
         question = self.questions[-1]
@@ -304,12 +310,13 @@ FUNCTION_DECODING = Decoding(max_new_tokens=192)
 
 @dataclass(eq=False)
 class ToolModel:
-    """A local model that calls the tool while it writes. It is a ``models.Model``, so that
-    ``complete`` can batch, store and resume its answers.
+    """A local model that calls the tool while it writes. This class is a ``models.Model``, so
+    ``complete`` can batch, store and resume the answers.
 
-    It answers only the prompts that ``prompts`` makes from ``functions``. If a question to Jedi is
-    lost twice, the function has no answer and its id is in ``lost``. Raises UserError for a model
-    behind an endpoint, and if the trigger is the mark but the model's vocabulary has no mark.
+    The model answers only the prompts that ``prompts`` makes from ``functions``. If a question to
+    Jedi is lost twice, the function has no answer, and the function's id is in ``lost``. Raises
+    UserError for a model behind an endpoint, and if the trigger is the mark but the model's
+    vocabulary has no mark.
     """
 
     model: LocalModel
@@ -336,8 +343,8 @@ class ToolModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Return the identity of the model and of the tool: everything that can change an answer,
-        except the content of the repository, which is part of a prompt's ``place``.
+        """Return the identity of the model and of the tool. It covers everything that can change an
+        answer, except the content of the repository, which is part of a prompt's ``place``.
         """
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
@@ -386,7 +393,7 @@ class ToolModel:
 
 @dataclass(frozen=True)
 class Generations:
-    """The functions that ``model`` generated: ``completions`` is {function's id: completion}. A
+    """The functions that ``model`` generated. ``completions`` is {function's id: completion}. A
     function has no completion if its prompt does not fit into the model's context, or if a question
     to Jedi was lost.
     """
@@ -432,8 +439,8 @@ def generate(
             raise
         say(
             f"warning: {model.name}: {len(tooled.lost)} of {len(prompts)} functions have no "
-            f"answer ({', '.join(sorted(tooled.lost))}): a question to Jedi was lost twice; run "
-            "less else on this machine, and run it again: only these functions are generated"
+            f"answer ({', '.join(sorted(tooled.lost))}): a question to Jedi was lost twice; stop "
+            "other programs on this machine, and run it again: only these functions are generated"
         )
         others = [prompt for prompt in prompts if prompt.id not in tooled.lost]
         completions = complete(tooled, others, decoding, store, progress)

@@ -1,6 +1,6 @@
-"""Implements the completion tool (paper, Section II-B). Jedi, in worker processes, completes names
-at the end of an unfinished function, inside the function's file, as in an editor with unsaved
-changes.
+"""Implements the completion tool (paper, Section II-B). Jedi runs in worker processes and completes
+names at the end of an unfinished function. Jedi sees the function inside its file, as in an editor
+with unsaved changes.
 
 If a call takes too long (``analysers.LIMIT``), hangs or crashes, its process ends and the failure
 is counted. The next call gets a new process.
@@ -22,8 +22,10 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.work import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-# how many full answers are cached; runs with other models or thresholds often ask for the same ones
+# how many full answers are cached; runs with other models or thresholds often need the same answers
 REMEMBERED = 5_000
+# Matches one token of Python code. The groups "comment" and "open..." match only if the comment or
+# the string goes on to the end of the text. A complete string sets no group.
 _LEXEME = re.compile(
     r"""
     (?P<comment> \#[^\n]*\Z)
@@ -58,8 +60,8 @@ class JediTool:
         """Return the completions at a caret in an unsaved buffer.
 
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
-        from 0 in characters. With ``wanted``, only this name is looked up, which is many times
-        faster. The short answer contains the name if and only if the full answer does; it may
+        from 0 in characters. If a name is ``wanted``, only this name is looked up, which is many
+        times faster. The answer then contains the name if and only if the full answer would; it may
         contain other names as well. If the question is lost, the answer has a ``failure``.
         """
         question = completions, root, file, text, line, column
@@ -82,11 +84,11 @@ def unsaved(
     the column from 0 in characters.
 
     ``lines`` are the lines of the whole file. ``written`` is a body or a ``def``
-    (``pairs.writes_def``), without marks and without the indentation of the ``def`` in the file. A
-    body is put after the signature and the docstring in the file. If ``written`` is a ``def`` with
-    the function's own signature, its body is put in the same place, because the user has written
-    the docstring, and Algorithm 1 sees the docstring as well. Any other ``def``, finished or not,
-    replaces the signature and the docstring, too. Decorators are kept.
+    (``pairs.writes_def``), without marks and without the indentation that the ``def`` has in the
+    file. A body is put after the signature and the docstring in the file. The same is done with the
+    body of a ``def`` that has the function's own signature, because the docstring is in the user's
+    file, and Algorithm 1 sees the docstring as well. Any other ``def``, finished or not, replaces
+    the signature and the docstring, too. Decorators are kept.
     """
     head = function.body_line - 1
     own = function.signature + "\n"
@@ -103,10 +105,9 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
     """Return the text of the unsaved file: the text ``before`` the caret, then the part of the file
     after the function.
 
-    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside
-    the function and offers no local names. A dummy name after the caret makes Jedi see the caret
-    inside the function. The package has no dummy name, so its tool never offers a local name at the
-    start of a statement.
+    On a blank indented line, and in some unfinished brackets, Jedi thinks that the caret is outside
+    the function, and offers no local names. A dummy name after the caret prevents this. The package
+    does not insert a dummy name, so its tool never offers a local name at the start of a statement.
     """
     dummy = "" if rules.is_package else "_"
     return "".join([before, dummy, "\n", *lines[function.end_line :]])
@@ -115,11 +116,11 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
 def ask_tool(
     tool: JediTool, function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> ToolAnswer:
-    """Return the tool's completions at the end of the part of a function that is ``written`` so far
-    (see ``unsaved``).
+    """Return the tool's completions at the end of ``written``, the text of a function so far (see
+    ``unsaved``).
 
-    Raises Lost if the machine loses the question twice, because a machine must not change an
-    answer. An error of Jedi on this code is returned as a failure instead.
+    Raises Lost if the question is lost because of a fault of the machine, which must not change an
+    answer. If Jedi itself fails on this code, the result has a ``failure`` instead.
     """
     place = unsaved(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)

@@ -2,12 +2,13 @@
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it has its own process. For
 a question about one name, Jedi looks up only this name instead of listing all names. Importing this
-module does not change Jedi; ``install`` does.
+module does not change Jedi; calling ``install`` does.
 
-Each part of this module that replaces a function of Jedi 0.20 or parso 0.8 gives the same result as
-the original function, provided that no file of the repository changes meanwhile. No *inferred*
-result is cached. Jedi's inference stops at limits on depth and number of executions, so its result
-depends on where it started, whereas each question must give the result of a fresh script.
+Whatever replaces a function of Jedi 0.20 or parso 0.8 here gives the same result as the original
+function, provided that no file of the repository changes meanwhile. Syntax trees are cached, but no
+result of Jedi's inference. Inference stops at limits on depth and number of executions, so an
+inferred result depends on where the inference started, and each question must get the answer of a
+fresh script.
 """
 
 import functools
@@ -38,8 +39,8 @@ from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.source import Token
 
 ANALYSER = "Jedi"
-_BUFFERS = 64  # how many syntax trees of unsaved files are cached: more than a batch has rows
-_TREES = 600  # how many syntax trees of files on disk are cached: as many as in parso itself
+_BUFFERS = 64  # how many syntax trees of unsaved files are cached; a batch has fewer rows than this
+_TREES = 600  # how many syntax trees of files on disk are cached; this is parso's own limit
 
 
 class ToolAnswer(NamedTuple):
@@ -91,12 +92,12 @@ class RepositoryProject(jedi.Project):
 
 
 class OneName(Completion):
-    """Jedi's completion, restricted to the name ``wanted``. The scopes are searched for this name,
-    whereas Jedi's own class lists all of their names.
+    """Jedi's completion, restricted to the name ``wanted``. This class searches the scopes for the
+    name, whereas Jedi's own class lists all names in the scopes.
 
     The full list is slow because Jedi checks for every name whether its definition can be reached.
-    The check of one name does not depend on the other names, so the name is among the completions
-    here if and only if it is in the full list.
+    The check of one name does not depend on the other names, so this class finds the wanted name if
+    and only if the full list contains it.
     """
 
     def __init__(self, *args, wanted: str, **options):
@@ -132,8 +133,8 @@ class Ordered(dict):
     """A set whose members keep the order in which they were added. It replaces the sets in Jedi.
 
     Jedi's values hash by their address in memory, so the order of a set of values differs from
-    process to process. Because Jedi's inference stops at limits on depth and number of executions,
-    the same question would get different answers in different processes.
+    process to process. The order matters, because Jedi's inference stops at limits on depth and
+    number of executions: the same question would get different answers in different processes.
     """
 
     def __init__(self, members: Iterable = ()):
@@ -210,8 +211,8 @@ def _trees() -> dict[Path, object]:
 def completions(
     root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
 ) -> ToolAnswer:
-    """Return the completions at a position in ``text``, the unsaved content of ``file``. With
-    ``wanted``, return only the completions that a search for this name finds (``OneName``).
+    """Return the completions at a position in ``text``, the unsaved content of ``file``. If a name
+    is ``wanted``, return only the completions that a search for this name finds (``OneName``).
     """
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
@@ -221,8 +222,8 @@ def completions(
 def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: range) -> list[str]:
     """Return the keys of those expressions that the function on ``lines`` uses and the repository
     defines elsewhere. ``uses`` are all expressions of the function, with their positions in
-    ``text``, the content of ``file``. Jedi traces each of them to its definitions. A key is in the
-    result, once, if one of its definitions is in the repository but not on ``lines``.
+    ``text``, the content of ``file``. Jedi traces each expression to its definitions. A key is
+    returned, once, if one of its definitions is in the repository but not on ``lines``.
     """
     inside = root.resolve()
     path = (root / file).resolve()
@@ -237,7 +238,7 @@ def own_keys(root: Path, file: str, text: str, uses: Sequence[Token], lines: ran
                     continue
                 is_own = not python_sources.FOREIGN & set(source.relative_to(inside).parts)
                 itself = source == path and name.type != "module" and name.line in lines
-                # no code defines a name without a line, such as __file__
+                # a name without a line, such as __file__, is not defined by code of the repository
                 if is_own and name.line and not itself:
                     keys[key] = None
     return [*keys]

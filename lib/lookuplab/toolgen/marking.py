@@ -1,23 +1,23 @@
-"""Algorithm 1 (Section III-B): marks each place in a function where the completion tool would have
-offered the next identifier.
+"""Implements Algorithm 1 (Section III-B), which marks each place in a function where the completion
+tool would have offered the next identifier.
 
 The marked functions are the augmented corpus. The marks also give the statistics of the corpus, the
 share of identifiers that the tool offers, and the difference between the rules of the paper and of
 the packages.
 
 The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here a
-name is builtin if it has the form ``__x__``, if it is ``self`` or ``cls``, or if it is one of
-Python's ``builtins`` and does not follow a dot. The tool sees the *incomplete* function, as in
+name is builtin if it has the form ``__x__``. It is also builtin if it does not follow a dot and is
+``self``, ``cls`` or one of Python's ``builtins``. The tool sees the *incomplete* function, as in
 Section II-B and during Algorithm 2: the file up to the caret, then the part of the file after the
 function.
 
-The packages' rules are those of the packages' code. A fixed list of words (``SKIPPED``) is never
-marked. Before any other word or literal of the body, the tool is called, and the word is marked if
-it is exactly the text that a completion would insert. The packages' texts have no comments and no
-blank lines. Two steps of the packages are not needed here. First, the packages mark signatures,
-too, but remove these marks before use; here the tool is not called in signatures. Second, the
-packages remove the listed words from the completions, and then remove each mark whose word is no
-longer among the completions; here a listed word never gets a mark.
+The packages' rules are taken from the code of the packages. A fixed list of words (``SKIPPED``) is
+never marked. Before any other word or literal of the body, the tool is called, and the word is
+marked if it is exactly the text that a completion would insert. The packages' texts have no
+comments and no blank lines. Two steps of the packages are not needed here. First, the packages mark
+signatures, too, but remove these marks before use; here the tool is not called in signatures.
+Second, the packages remove the listed words from the completions, and then remove each mark whose
+word is no longer among the completions; here a listed word never gets a mark.
 """
 
 import builtins
@@ -46,7 +46,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.source import Token
 from lookuplab.work import Workers
 
-# names that Python adds to ``builtins`` for interactive use, which do not count as builtins here
+# not builtins: Python adds these names to ``builtins`` only for interactive use
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
@@ -81,7 +81,7 @@ class Marks(JudgementStore):
 
 def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token]:
     """Yield the candidates for a mark: the tokens of the body before which the tool is called. By
-    the paper's rules they are the identifiers that are neither keywords nor builtin.
+    the paper's rules, the candidates are the identifiers that are not builtin.
     """
     previous = ""
     for token in function.tokens:
@@ -100,16 +100,16 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
 def buffer_at(
     lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
 ) -> str:
-    """Return the text of the unsaved file in which the function ends before ``token`` (see
-    ``cut_off``). ``lines`` are the lines of the whole file.
+    """Return the text of the unsaved file when the user has written the function only up to
+    ``token`` (see ``cut_off``). ``lines`` are the lines of the whole file.
     """
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
     return cut_off(before, lines, function, rules)
 
 
 def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> Marking:
-    """Call the tool before every candidate of a function, and mark the candidate if the tool offers
-    exactly its name.
+    """Call the tool before every candidate in a function. A candidate gets a mark if the tool
+    offers exactly this identifier.
 
     Return a dictionary with ``positions``, the [line, column] of every mark in the file; ``asked``,
     the number of calls; and ``failures``, {reason: number of failed calls}. A failed call gives no
@@ -133,13 +133,14 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
 def augmented(
     function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
-    """Return the pair of docstring and augmented function. In the body, MARK precedes the token at
-    each of ``positions``, [line, column] in the file.
+    """Return the pair of docstring and augmented function. The ``positions`` are [line, column] in
+    the file; MARK is put before the token at each position.
     """
     signature = function.signature
     plain = function.body.split("\n")
     file = function.lines()
     lines = plain[:]
+    # from the last mark to the first, so that the columns of the other marks stay valid
     for line, column in sorted(map(tuple, positions), reverse=True):
         number = line - function.body_line
         # subtract the indentation, which the file's line has and the body's line lacks
@@ -162,9 +163,10 @@ def marked_records(
     """Return the records of a marked corpus (Section III-B), one for each function, in the order of
     ``functions``.
 
-    Marks are cached in ``store`` until the repository changes, except for functions with a lost
-    question. ``store`` is a file, ":memory:", or None for a file in the folder of the completion
-    store. ``workers``, ``cluster`` and ``strict`` are passed to ``analysers.answer_all``.
+    Marks are cached in ``store`` until the repository changes, but the marks of a function with a
+    lost question are not cached. ``store`` is a file, ":memory:", or None for a file in the folder
+    of the completion store. ``workers``, ``cluster`` and ``strict`` are passed to
+    ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
@@ -203,7 +205,7 @@ def _record(function: Function, rules: Rules, marks: Marking) -> Record:
 
 def write_marks(records: Sequence[Record], file: Path) -> None:
     """Write the marks of a corpus to a file. The code of the functions is left out, because it
-    belongs to the authors of the packages, and everybody can get it from the packages.
+    belongs to the authors of the marked packages, and everybody can get it from these packages.
 
     The file has one line of JSON per function. The same records always give the same bytes.
     """
@@ -216,15 +218,16 @@ def write_marks(records: Sequence[Record], file: Path) -> None:
 
 
 def read_marks(file: Path) -> list[Record]:
-    """Return the records in a file: a marked corpus, or marks that ``write_marks`` saved; both may
-    be ``.gz``.
+    """Return the records in a file. The file is a marked corpus, or ``write_marks`` wrote it; it
+    may be compressed (``.gz``).
 
-    Each record has ``id``, ``repository``, ``code`` (see ``code_hash``), ``positions``, ``marks``
-    (their number), ``docstring_tokens`` and ``function_tokens``. Raises UserError for any other
-    file.
+    Each record has ``id``, ``repository``, ``code`` (the hash from ``code_hash``), ``positions``,
+    ``marks`` (the number of positions), ``docstring_tokens`` and ``function_tokens``. Raises
+    UserError for any other file.
     """
     corpus = corpus_records(file, "id code marks docstring_tokens function_tokens".split())
     for record in corpus:
+        # in a file of ``write_marks``, the field "marks" has the positions
         positions = record.setdefault("positions", record["marks"])
         if not isinstance(positions, list) or not all(map(_is_place, positions)):
             raise UserError(f"{file}: {record['id']}: its marks are {positions!r:.40}")

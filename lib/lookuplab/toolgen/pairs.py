@@ -1,5 +1,5 @@
-"""Makes pairs of docstring and function as a model reads and writes them, in text and in tokens
-(paper, Section III-B-2).
+"""Makes pairs of docstring and function, as text and as tokens, in the form in which a model reads
+the one and writes the other (paper, Section III-B-2).
 
 The paper's models read a docstring and write a function. In the replication package, models also
 read the signature. This module uses the package's two formats, and the ``Rules`` decide whether the
@@ -11,9 +11,9 @@ docstring::
         for update in <COMP>updates: ...
 
 An encoder-decoder model reads the docstring below ``### Description:`` and the signature below
-``### Signature:``, and writes the function without its docstring. By the package's ``Rules`` the
-signature that it reads has no `def` and no colon. If the signature is not given, the prompt of
-either kind has only the docstring, and the model writes the whole function without its docstring.
+``### Signature:``, and writes the function without its docstring. By the package's ``Rules``, the
+signature in the prompt has no `def` and no colon. If the signature is not given, the prompt has
+only the docstring, and either kind of model writes the whole function without its docstring.
 
 The mark is a single special token of the vocabulary, so that it adds no text. Marks are removed
 from an answer by their id, in the list of token ids, and never from the decoded text: a tokenizer
@@ -34,7 +34,7 @@ from lookuplab.models.tokens import TAIL, continuations, decoded, located
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
-MARK = "<COMP>"  # the mark of the paper, an added token
+MARK = "<COMP>"  # the paper's mark, which becomes a special token
 IGNORED = -100  # the label of a token without a loss
 ModelKind = Literal["decoder", "encoder-decoder"]  # the architecture of a model
 
@@ -44,7 +44,7 @@ class Pair:
     """The first sentence of a docstring, and the function that it describes. ``signature`` is the
     text from ``def`` to the colon, ``body`` the text after the docstring.
 
-    In an augmented function, signature and body contain MARK before each marked identifier.
+    If the function is augmented, signature and body contain MARK before each marked identifier.
     """
 
     id: str
@@ -75,9 +75,9 @@ class EncodedPair:
     """A pair in token ids. ``prompt`` ends where the model begins to write; ``answer`` ends with
     the end-of-text token.
 
-    ``exact`` says whether the tokens of the answer reproduce its text; some tokenizers lose line
-    breaks or characters. ``signature`` is the number of tokens at the beginning of a decoder's
-    prompt that spell the signature.
+    ``exact`` says whether decoding the answer's tokens gives the answer's text again; some
+    tokenizers lose line breaks or characters. ``signature`` is the number of tokens that spell the
+    signature at the beginning of a decoder's prompt.
     """
 
     prompt: list[int]
@@ -86,14 +86,14 @@ class EncodedPair:
     signature: int = 0
 
 
-# the types of those fields of a record that are not strings
+# the types of the fields of a record that are not strings
 _KINDS = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
 
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
-    """Return the records of a marked corpus, a file that ``lookuplab data mark`` wrote (JSON Lines,
-    plain or ``.gz``). Raises UserError if a record lacks one of the fields ``names``, or if such a
-    field has the wrong type.
+    """Return the records of a marked corpus, which is a file that ``lookuplab data mark`` wrote
+    (JSON Lines, plain or ``.gz``). Raises UserError if a record lacks one of the fields ``names``,
+    or if one of these fields has the wrong type.
     """
     corpus = []
     for number, record in json_lines(path):
@@ -110,8 +110,8 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
 
 
 def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Counter[str]]:
-    """Return the augmented functions of a marked corpus as pairs, and {reason: number of functions
-    left out}. A function is left out if its original text already contains the mark.
+    """Return a list of pairs with the augmented functions of a marked corpus, and {reason: number
+    of functions left out}. A function is left out if its original text already contains the mark.
     ``given_signature`` is as in ``Rules``.
     """
     own = ("id", "docstring", "signature", "body")
@@ -127,7 +127,8 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
         for record in corpus
         if not any(MARK in record[name] for name in own)
     ]
-    return pairs, +Counter({f"spelling {MARK} themselves": len(corpus) - len(pairs)})
+    # the plus sign removes a reason that has no functions
+    return pairs, +Counter({f"containing {MARK} already": len(corpus) - len(pairs)})
 
 
 def kind_of(config: Any) -> ModelKind:
@@ -136,7 +137,7 @@ def kind_of(config: Any) -> ModelKind:
 
 
 def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
-    """Return whether a model of one kind writes the function from its `def` on. If not, it writes
+    """Return whether models of this kind write the function from its `def` on. If not, they write
     only the body.
     """
     return kind == "encoder-decoder" or not rules.given_signature
@@ -146,9 +147,9 @@ def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> s
     """Return the prompt for a function. ``function`` is an object with ``docstring``, ``signature``
     and ``body``.
 
-    Of the body, the prompt reveals only the indentation, and only to a decoder-only model (four
-    blanks if the body has none). An empty docstring is left out together with its heading; the
-    paper's functions all have a docstring.
+    The prompt of a decoder-only model reveals the body's indentation (four blanks if the body has
+    none); otherwise a prompt reveals nothing of the body. An empty docstring is left out together
+    with its heading; the paper's functions all have a docstring.
     """
     docstring = function.docstring
     signature = function.signature
@@ -177,11 +178,11 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[EncodedPair]:
-    """Return the pairs in token ids. Prompt and answer are tokenised separately, because a model
-    that answers gets only the prompt.
+    """Return the pairs in token ids. Prompt and answer are tokenised separately, because at
+    inference only the prompt is tokenised.
 
-    The prompt has the special tokens that the tokenizer adds, such as begin-of-text. A decoder's
-    prompt loses an end-of-text token at its end.
+    The prompt has the special tokens that the tokenizer adds, such as begin-of-text. An end-of-text
+    token at the end of a decoder's prompt is removed, because the answer continues the prompt.
     """
     end = tokenizer.eos_token_id
     examples = []

@@ -1,11 +1,11 @@
 """Defines the rules of ToolGen, as the paper states them and as its two replication packages apply
 them.
 
-Parameters, commands, corpora and keys name a set of rules by a word, the ``variant``. ``rules_of``
-turns this word into a ``Rules`` object and can change single rules. All other modules use the
-object and never compare words. The packages are cs-wangchong/ToolGen-Replication at 8040c7e
-(2023-11-01, before arXiv v1) and at 5ad4c70 (2024-07-17, for the journal); docs/toolgen.md says how
-they differ.
+In parameters, commands, corpora and keys, a word (the ``variant``) names a set of rules.
+``rules_of`` turns this word into a ``Rules`` object and can change single rules. All other modules
+use the object and never compare words. The packages are cs-wangchong/ToolGen-Replication at commit
+8040c7e (2023-11-01, before arXiv v1) and at commit 5ad4c70 (2024-07-17, for the journal);
+docs/toolgen.md says how they differ.
 """
 
 from dataclasses import dataclass, replace
@@ -19,29 +19,29 @@ NameEndRule = Literal["first", "mean", "break"]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one ``variant`` (a key of RULES), and single rules that notebooks may change.
+    """The rules of one ``variant`` (a key of RULES). Notebooks may change single rules.
 
     The properties ``is_package`` and ``is_first_package`` (package-2023) decide which docstrings
     and signatures the model reads, before which words the tool is called, which names the tool
     offers, and which part of an answer is judged. The code at each of these places describes the
     difference between the variants.
 
-    - ``given_signature``: the model reads signature and docstring, as in the package. In the paper
-      (Section II-A, Algorithm 2) the model reads only the docstring and writes the signature
+    - ``given_signature``: the model reads signature and docstring, as in the packages. In the paper
+      (Section II-A, Algorithm 2), the model reads only the docstring and writes the signature
       itself, which the mini models were not trained to do.
     - ``min_mark_probability``: the tool is called only if the mark has at least this probability.
-      With 0, the tool is called wherever the mark is the most likely token; with NEVER, it is never
-      called. A less probable mark is not written. By the packages' rules it is written, but the
-      tool is not called.
+      With 0, the tool is called wherever the mark is the most likely token; with NEVER, the tool is
+      never called. A mark that is less probable is not written. By the packages' rules, such a mark
+      is written, but the tool is not called.
     - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
       with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the most
       likely next token of a longer suggestion is at least as probable as the name's tokens so far,
       on average. "break": the model chooses between the next token of a longer suggestion and a
       *break*, a token that cannot continue an identifier.
-    - ``boundary``: a break must follow the name. Neither the paper nor the package has this rule;
+    - ``boundary``: a break must follow the name. Neither the paper nor the packages have this rule;
       by Algorithm 3 the model may write any token after the name.
-    - ``every_error``: any error of pylint is a failure, as in package-2023, and not only the three
-      errors of the paper.
+    - ``every_error``: any error that pylint finds is a failure, as in package-2023, and not only
+      the three errors of the paper.
     """
 
     variant: str
@@ -76,7 +76,7 @@ class Rules:
     @property
     def marker(self) -> str:
         """Return the name of the rules that decide where a function gets marks: "paper" or
-        "package". Both packages mark alike.
+        "package". Both packages put the same marks.
         """
         return "package" if self.is_package else "paper"
 
@@ -88,8 +88,8 @@ class Rules:
         return 2 if self.is_package else 1
 
     def changes(self) -> dict[str, object]:
-        """Return {name: value} of the single rules that differ from those of the variant. The keys
-        of stored answers contain them, because the variant's name does not show them.
+        """Return {name: value} for the rules whose values differ from those of the variant. The
+        keys of stored answers contain them, because the variant's name does not show them.
         ``every_error`` is left out, because it changes no answer.
         """
         own = vars(self)
@@ -109,8 +109,8 @@ RULES = {rules.variant: rules for rules in (PAPER_RULES, PACKAGE_2023_RULES, PAC
 
 def rules_of(variant: str, **changes: Any) -> Rules:
     """Return the rules of a variant, with ``changes`` to single rules. The variant may also be
-    ``package``, the name of package-2024 in corpora. Raises UserError for an unknown variant or a
-    wrong value.
+    ``package``, which is the name of package-2024 in corpora. Raises UserError for an unknown
+    variant or a wrong value.
     """
     if variant == str(PACKAGE_RULES):
         variant = PACKAGE_RULES.variant

@@ -1,9 +1,9 @@
 """Measures the similarity of a generated function to its reference, by BLEU-4, CodeBLEU, edit
 similarity and identifiers.
 
-Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus.
-A pair of functions therefore gives counts instead of scores. The sums of these counts give both
-scores, for the whole corpus or any part of it.
+Paper, Section IV-C, Table II. BLEU and CodeBLEU are computed from sums over the functions of a
+corpus. For a pair of functions, this module therefore returns counts instead of scores. The sums of
+these counts give both scores, for the whole corpus or any part of it.
 """
 
 import keyword
@@ -27,7 +27,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.source import Location, indented, is_name, leaves, tokens
 
 ORDERS = (1, 2, 3, 4)
-# the columns that ``similarities`` gives for a judged function; values are 0 to 1 or None
+# the columns that ``similarities`` returns for a judged function; values are 0 to 1 or None
 COLUMNS = ("edit_similarity", "exact_match", "next_identifier", "identifier_sequence", "prefix")
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
 # in CodeBLEU, keywords weigh five times as much as other words
@@ -55,8 +55,8 @@ def normalized(text: str) -> str:
 
 
 def blanked(text: str) -> str:
-    """Return the text with every string literal replaced by ``''``. The replication package
-    compares this form. A literal is whatever is between two equal quotes on one line.
+    """Return the text with every string literal replaced by ``''``, as the replication package
+    compares it. As in the package, a literal is anything between two equal quotes on one line.
     """
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
@@ -65,8 +65,8 @@ def blanked(text: str) -> str:
 
 def package_2023_text(location: Location, body: str) -> str:
     """Return the text that package-2023 compares: the signature of the function at ``location`` and
-    the given body, without a docstring. String literals stay. A mark is removed together with the
-    blanks around it, so ``return <COMP>name`` becomes ``returnname``.
+    the given body, without a docstring. String literals stay. As in the package, a mark is removed
+    together with the blanks around it, so ``return <COMP>name`` becomes ``returnname``.
     """
     return re.sub(f" ?{MARK} ?", "", f"{without_comments(location.signature)}\n{body}").strip()
 
@@ -75,8 +75,8 @@ def package_text(location: Location, body: str, documented: bool) -> str:
     """Return the text that package-2024 compares: the signature of the function at ``location`` and
     the given body, with string literals replaced by ``''`` (``blanked``).
 
-    If ``documented``, the function's own docstring is put between signature and body. Set it for
-    models that continue a prompt, because their texts contain the docstring.
+    If ``documented`` is True, the function's own docstring is put between signature and body. This
+    is for models that continue a prompt, because their texts contain the docstring.
     """
     docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
     parts = without_comments(location.signature), docstring if documented else "", body
@@ -84,9 +84,9 @@ def package_text(location: Location, body: str, documented: bool) -> str:
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """Return the ten counts that BLEU needs for a pair of token lists: the n-grams of the
-    prediction that match the reference, for n from 1 to 4; all n-grams of the prediction, for n
-    from 1 to 4; and the lengths of the prediction and of the reference.
+    """Return the ten counts that BLEU needs for a pair of token lists: for n from 1 to 4, the
+    number of n-grams of the prediction that match the reference; for n from 1 to 4, the number of
+    all n-grams of the prediction; and the lengths of the prediction and of the reference.
     """
     common = _common(_grams(prediction), _grams(reference))
     totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
@@ -99,12 +99,13 @@ def _grams(words: Sequence) -> list[Counter]:
 
 
 def _common(predicted: list[Counter], reference: list[Counter]) -> list[Counter]:
+    """Return four Counters of how often each n-gram occurs in both texts, for n from 1 to 4."""
     return [one & other for one, other in zip(reference, predicted, strict=True)]
 
 
 def bleu(counts: Array) -> Array:
-    """Return BLEU-4, 0 to 1, the product of ``precision`` and ``brevity_penalty``. ``counts`` are
-    sums of ``bleu_counts`` over pairs: (..., count), with ten counts.
+    """Return BLEU-4, from 0 to 1: the product of ``precision`` and ``brevity_penalty``. ``counts``
+    are sums of ``bleu_counts`` over pairs, (..., 10).
     """
     return precision(counts) * brevity_penalty(counts)
 
@@ -119,9 +120,9 @@ def precision(counts: Array) -> Array:
 
 
 def brevity_penalty(counts: Array) -> Array:
-    """Return the brevity penalty of the whole corpus. The last two ``counts`` are the summed
-    lengths of predictions and of references. The penalty is 0 if the predictions are empty and the
-    references are not.
+    """Return the brevity penalty, from 0 to 1, of the whole corpus. The last two ``counts`` are the
+    summed lengths of predictions and of references. The penalty is 0 if all predictions are empty
+    and the references are not.
     """
     predicted, wanted = counts[..., -2], counts[..., -1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -132,16 +133,15 @@ def brevity_penalty(counts: Array) -> Array:
 # some sums are 0 if there is no data flow, and all of them are 0 if there are no functions
 @np.errstate(divide="ignore", invalid="ignore")
 def components(sums: Array) -> Array:
-    """Return the four COMPONENTS of CodeBLEU: (..., component). ``sums`` are sums of
-    ``code_bleu_counts`` over pairs: (..., count), with 24 counts. The component "dataflow" is NaN
-    if the references have no data flow.
+    """Return the four COMPONENTS of CodeBLEU, (..., 4). ``sums`` are sums of ``code_bleu_counts``
+    over pairs, (..., 24). The component "dataflow" is NaN if the references have no data flow.
     """
     words = []
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
         matches = sums[..., start : start + 4]
         totals = sums[..., start + 4 : start + 8]
-        # An order of n-grams without a match counts as a tenth of a match (Chen and Cherry's method
-        # 1). Without a common word, the component is 0.
+        # If no n-gram matches for some n, a tenth of a match is counted (Chen and Cherry's method
+        # 1). If not even a word matches, the component is 0.
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
         words.append((matches[..., 0] > 0) * shares * brevity_penalty(sums[..., lengths]))
     syntax, flow = sums[..., 19] / sums[..., 20], sums[..., 21] / sums[..., 22]
@@ -151,14 +151,14 @@ def components(sums: Array) -> Array:
 # the sums are all 0 where the jackknife leaves out the only repository of a corpus
 @np.errstate(invalid="ignore")
 def code_bleu(sums: Array) -> Array:
-    """Return CodeBLEU, the mean of its four ``components``. ``sums`` are as in ``components``:
-    (..., count). The result lacks the last axis of ``sums``.
+    """Return CodeBLEU, the mean of its four ``components``: (...) for ``sums`` of shape (..., 24).
 
-    If the references have no data flow, the result is the mean of the other three components; by
-    the packages' rules, the component of the data flow counts as 0. (The package ``codebleu`` on
+    If the references have no data flow, the result is the mean of the other three components. By
+    the packages' rules, the data flow then counts as a component of 0. (The package ``codebleu`` on
     PyPI uses 1 if the data flow is missing or has no match.)
     """
     parts = components(sums)
+    # sums[..., 23] counts the pairs for which a missing data flow is 0
     parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
     return np.nansum(parts, axis=-1) / np.isfinite(parts).sum(axis=-1)
 
@@ -170,13 +170,16 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     docstrings are removed before syntax and data flow are compared; by the packages' rules they
     stay. The counts are, by index:
 
-    - 0 to 7: the matching n-grams for n from 1 to 4, then all n-grams for n from 1 to 4.
-    - 8 to 15: the same for weighted n-grams. Keywords weigh more than other words (n = 1 only), and
-      all n-grams are counted in the reference.
-    - 16 to 18: the lengths of prediction and reference, and the length that the package uses for a
-      weighted reference.
-    - 19 and 20: the reference's subtrees that the prediction also has, and all of its subtrees.
-    - 21 and 22: the reference's data flows that the prediction also has, and all of its data flows.
+    - 0 to 7: for n from 1 to 4, the n-grams of the prediction that match; then, for n from 1 to 4,
+      all n-grams of the prediction.
+    - 8 to 15: the same counts for the component "weighted_ngram". Keywords weigh more than other
+      words (only for n = 1), and the last four counts are of n-grams of the reference.
+    - 16 to 18: the length of the prediction, the length of the reference, and the length of the
+      reference that the package uses for the component "weighted_ngram".
+    - 19 and 20: the reference's subtrees that the prediction also has, and all of the reference's
+      subtrees.
+    - 21 and 22: the reference's data flows that the prediction also has, and all of the reference's
+      data flows.
     - 23: 1 if a missing data flow counts as 0, else 0.
     """
     keeps = rules.is_package
@@ -208,7 +211,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
 
 def _weight(words: Counter, keywords: set[str]) -> float:
     """Return the summed weight of words: a keyword weighs 1, any other word 0.2. The weights are
-    added in a loop, because ``sum`` rounds differently since Python 3.12.
+    added in a loop, because ``sum`` rounds differently from Python 3.12 on.
     """
     weight = 0.0
     for (word,), times in words.items():
@@ -218,9 +221,9 @@ def _weight(words: Counter, keywords: set[str]) -> float:
 
 @lru_cache(maxsize=2048)  # a reference is compared with the predictions of all models
 def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
-    """Analyse a text for CodeBLEU. Return its number of words, its n-grams (see ``_grams``), its
-    syntactic subtrees and its data flows, the last two as Counters. If ``commented``, comments and
-    docstrings belong to the syntax.
+    """Analyse a text for CodeBLEU. Return the number of its words, its n-grams (see ``_grams``), a
+    Counter of its syntactic subtrees and a Counter of its data flows. If ``commented`` is True, the
+    syntax includes comments and docstrings.
     """
     text = indented(text, "").strip()
     words = text.split()
@@ -244,9 +247,9 @@ def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, 
 
 
 def uncommented(text: str) -> str:
-    """Return a text without comments, docstrings and blank lines, which are found as in the package
-    ``codebleu``. Lines that a backslash joins become one line. A text that cannot be tokenised is
-    returned unchanged.
+    """Return a text without comments, docstrings and blank lines. These are found in the same way
+    as in the package ``codebleu``. Lines that a backslash joins become one line. A text that cannot
+    be tokenised is returned unchanged.
     """
     kept: list[str] = []
     at = 0
@@ -254,6 +257,7 @@ def uncommented(text: str) -> str:
     try:
         for kind, start, end in tokens(text):
             if kind != "joined":
+                # a string at the beginning of a statement is a docstring
                 opens = before in ("indent", "newline") or text[start - 1 : start] in ("", "\n")
                 dropped = kind == "comment" or (kind == "string" and opens)
                 kept += " " * (start - at), "" if dropped else text[start:end]
@@ -271,7 +275,8 @@ Definitions = dict[str, list[Span]]  # a variable's name -> the places where it 
 
 def _variables(node: Node) -> list[Span]:
     """Return the tokens below a node in the order of the text, without keywords, operators,
-    punctuation and comments. A string is one token.
+    punctuation and comments. (Literals are included, as in the package ``codebleu``.) A string is
+    one token.
     """
     spans: list[Span] = []
     if node.children and node.type != "string":
@@ -279,20 +284,21 @@ def _variables(node: Node) -> list[Span]:
             spans += _variables(child)
     else:
         text = (node.text or b"").decode("utf-8", "replace")
+        # the type of a keyword, an operator or punctuation is its own text
         if node.type not in ("comment", text):
             spans.append((*node.byte_range, text))
     return spans
 
 
 def _flow(root: Node) -> Iterator[tuple]:
-    """Yield the normalised data flow of a syntax tree: (variable, relation, sources), in which
-    variables are numbers, in the order of their first appearance.
+    """Yield the normalised data flow of a syntax tree as (variable, relation, sources). Variables
+    are numbered in the order of their first appearance.
 
     The analysis is that of the package ``codebleu`` (MIT License, Microsoft and Konstantin
     Chernyshev) with two corrections. The package merges the sources of a variable in sets of
-    strings, so its results vary with Python's hash seed; here sources are ordered
-    by position. The package also cuts tokens out of the text by byte positions, which gives wrong
-    tokens after non-ASCII characters.
+    strings, so its results vary with Python's hash seed; here sources are ordered by position. The
+    package also cuts tokens out of the text by byte positions, which gives wrong tokens after
+    non-ASCII characters; here they are right.
     """
     edges: list[Edge] = []
     try:
@@ -313,9 +319,9 @@ def _flow(root: Node) -> Iterator[tuple]:
 
 
 def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
-    """Follow the data flow below a node. The origin of each value is appended to ``edges``.
-    ``defined`` has the definitions that are valid before the node; return those that are valid
-    after it.
+    """Follow the data flow below a node, and append the origin of each value to ``edges``.
+    ``defined`` has the definitions that are valid before the node. Return the definitions that are
+    valid after the node.
     """
     match node.type:
         case "assignment" | "augmented_assignment":
@@ -337,6 +343,7 @@ def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
         case "for_statement" | "while_statement":
             return _loop(node, defined, edges)
     if node.children and node.type != "string":
+        # a comprehension uses its variables before the clause that defines them
         clauses_first = sorted(node.children, key=lambda child: child.type != "for_in_clause")
         return _visit(clauses_first, defined, edges)
     for span in _variables(node):
@@ -355,6 +362,7 @@ def _visit(nodes: Sequence[Node], defined: Definitions, edges: list[Edge]) -> De
 def _assigned(
     targets: Sequence[Node], values: Sequence[Node], defined: Definitions, edges: list[Edge]
 ) -> Definitions:
+    """Follow an assignment, as ``_follow`` does. Each target gets the value at the same index."""
     defined = _visit(values, defined, edges)
     for target, value in zip(targets, values, strict=True):
         spans, sources = _variables(target), _variables(value)
@@ -364,6 +372,9 @@ def _assigned(
 
 
 def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions:
+    """Follow an if statement, as ``_follow`` does. After the statement, a name has the definitions
+    with which any of the branches ends.
+    """
     ends = []
     defined = before
     for child in node.children:
@@ -372,6 +383,7 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
         else:
             defined = _follow(child, defined, edges)
     ends.append(defined)
+    # without an else, the statement may change nothing
     if not any("else" in child.type for child in node.children):
         ends.append(before)
     return {
@@ -381,6 +393,7 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
 
 
 def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
+    """Follow a for or while statement, as ``_follow`` does."""
     start = len(edges)
     inside = node.children
     for _ in range(2):  # twice, because a loop may use values from its previous iteration
@@ -406,9 +419,9 @@ def _field(node: Node, name: str) -> Node:
 
 
 def _sides(node: Node) -> tuple[list[Node], list[Node]]:
-    """Return (targets, values) of an assignment, or of the head of a loop. If the numbers of
-    targets and values differ, return each side as a whole. Raises LookupError if a side is missing
-    or is a string.
+    """Return (targets, values) of an assignment, or of the head of a loop. If there are not as many
+    targets as values, each side is returned as a whole. Raises LookupError if a side is missing or,
+    for equal numbers, is a string.
     """
     left, right = (_field(node, name) for name in ("left", "right"))
     targets, values = ([one for one in side.children if one.type != ","] for side in (left, right))
@@ -422,8 +435,8 @@ def _sides(node: Node) -> tuple[list[Node], list[Node]]:
 
 @lru_cache(maxsize=4096)  # every model's answers are compared with the same references
 def identifiers(text: str) -> list[str]:
-    """Return all identifiers of a text, with repetitions. Strings and comments have none, except
-    for the expressions in f-strings.
+    """Return all identifiers in a text, with repetitions. Strings and comments contain no
+    identifiers, except for the expressions in f-strings.
     """
     return [leaf.value for leaf in leaves(text) if is_name(leaf)]
 
@@ -438,11 +451,11 @@ def similarities(
     body: str, original_body: str, text: str, original_text: str, rules: Rules
 ) -> dict[str, float | None]:
     """Return the COLUMNS for a generated function and its original. ``text`` and ``original_text``
-    are what the ``rules`` compare (bodies or whole functions).
+    are the texts that the ``rules`` compare (bodies or whole functions).
 
-    - ``edit_similarity``: rapidfuzz's ratio of the two texts after white space is normalised. It is
-      rounded to six digits, or to two if ``rules`` are those of a replication package. The paper's
-      EditSim is the column's mean.
+    - ``edit_similarity``: rapidfuzz's ratio of the two texts after white space is normalised. The
+      ratio is rounded to six digits, or to two by a replication package's rules. The paper's
+      EditSim is the mean of this column.
     - ``exact_match``: whether the normalised texts are equal.
 
     The other columns compare the bodies, as the paper on monitor-guided decoding does (Section 5).

@@ -1,9 +1,9 @@
-"""Reads Python code as text: its tokens, the place of a function in its file, and the file with a
-generated function in place of the original.
+"""Finds tokens in Python code and functions in a file, and puts a generated function in the place
+of the original.
 
 The tokens are those of Python 3.11, whichever Python runs the kit. Broken code has tokens, too.
 Functions are located with ``ast``. Decorators precede the `def` and are kept. All texts have "\\n"
-line ends, so that line numbers are those of Python.
+line ends, so that line numbers agree with Python's.
 """
 
 import ast
@@ -32,13 +32,15 @@ from lookuplab.paths import is_special
 # 1. Tokens
 
 DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
-# Matches DEEPEST operators, each nested in the one before. Unlike brackets, operators have no
-# closing token that could be counted.
+# Matches DEEPEST operators of which each contains the next. Such operators are counted by a
+# pattern, because they have no closing token, which brackets have.
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )
-# Matches blanks and one token. Text other than strings, comments, brackets and line ends is matched
-# in long pieces, each of several words.
+# Matches one token and the blanks before it. Text other than strings, comments, brackets and line
+# ends is matched in long pieces of several words. The group "endless" is the beginning of a string
+# in triple quotes that is never closed. The group "broken" is any other string that goes on after a
+# backslash at the end of a line and is never closed.
 TOKEN = re.compile(
     r"""[ \f\t]*(?:
     (?P<comment>\#[^\r\n]*)
@@ -59,13 +61,13 @@ TOKEN = re.compile(
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the tokens in a text, as the tokenize module of Python 3.11 finds
-    them, whichever Python runs. Kinds are the names of the groups in TOKEN, "blank", "indent" and
+    them, whichever Python runs. A kind is the name of a group in TOKEN, "blank", "indent" or
     "dedent". An f-string is one "string". Reading continues after most errors in the code.
 
     The kind of a line end is "newline" if it ends a statement, "joined" after a backslash, and
     otherwise "blank". Raises SyntaxError where tokenize raises an error: for a string or bracket
     that is never closed, for a backslash at the end of the text, and for a dedent to an indentation
-    that was not there before.
+    that no earlier line has.
     """
     at = 0
     kind = ""
@@ -75,6 +77,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     while match := TOKEN.match(text, at):
         kind = str(match.lastgroup)  # each alternative has a name
         start, end = match.span(kind)
+        # blank lines and lines with only a comment do not change the indentation
         if begins and kind not in ("comment", "newline"):
             begins = False
             column = len(text[at:start].rpartition("\f")[2].expandtabs())
@@ -100,7 +103,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 def cut_comments(text: str, word: str = "") -> str:
     """Return ``text`` without the comments that contain ``word``. If ``word`` is "", all comments
-    are removed. Comments after an error in the code (see ``tokens``) stay.
+    are removed. Comments after the place where ``tokens`` raises SyntaxError stay.
     """
     kept = []
     at = 0
@@ -113,7 +116,7 @@ def cut_comments(text: str, word: str = "") -> str:
 
 
 class Token(NamedTuple):
-    """The text of one token, and the line and column where it begins in its file."""
+    """The text of one token, and the line (from 1) and column (from 0) where the token begins."""
 
     line: int
     column: int
@@ -158,7 +161,7 @@ def _cut(text: str) -> str:
 
 
 def _tree(text: str) -> BaseNode:
-    """Return parso's syntax tree of a text, of which deeply nested parts are cut off (``_cut``)."""
+    """Return parso's syntax tree of a text that is cut off where it is nested deeply (``_cut``)."""
     text = _cut(text)
     limit = sys.getrecursionlimit()
     # after an error, parso searches recursively for the last leaf of what it has read, so it needs
@@ -173,7 +176,7 @@ def _tree(text: str) -> BaseNode:
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
     """Return the tokens of a text in order, as the leaves of parso's syntax tree. Parso is used
-    because it does not stop at an error, and generated functions often end with one.
+    because it does not stop at an error, and generated functions often end with an error.
     """
     found = [_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
@@ -182,8 +185,8 @@ def leaves(text: str) -> tuple[Leaf, ...]:
 
 
 def is_name(leaf: Leaf) -> bool:
-    """Return whether the token is an identifier. The type of the leaf cannot decide this, because
-    in broken code parso gives some keywords the type of a name.
+    """Return whether the token is an identifier. The leaf's type is not used, because parso gives
+    some keywords in broken code the type of a name.
     """
     return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)
 
@@ -197,13 +200,13 @@ PROSE_LINES = r"(?m:^(?:[A-Z][^=()\[\]{}@#\n]*)?(?:\n|\Z))+"
 
 
 class Location(NamedTuple):
-    """The place of a function in its file, and the function's parts as they are written there.
+    """The place of a function in its file, and the text of the function's parts.
 
     The function goes from ``line``, which has the `def`, to ``end_line``; its body begins on
     ``body_line``. Lines count from 1, and ``end_line`` is included. ``header`` is the text from
     `def` to the last line before the ``body``; ``signature`` is the header without the
     ``docstring``. ``indent`` is the indentation of the `def` line, ``body_indent`` the indentation
-    of the body.
+    of the body. All texts have the indentation that they have in the file.
     """
 
     name: str
@@ -268,7 +271,7 @@ def location_of(text: str, line: int) -> Location:
 
 def last_line(node: ast.stmt) -> int:
     """Return the number of the last line of a statement. The node must come from ``ast.parse``,
-    which always sets it.
+    which always sets this number.
     """
     return node.end_lineno or node.lineno
 
@@ -289,20 +292,22 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-# 3. A generated function in that place
+# 3. A generated function in place of the original
 
 
 def function_of(location: Location, prediction: str, shift: str | None = None) -> tuple[str, str]:
-    """Return (whole function, body) of a prediction, both indented for its place in the file.
+    """Return (whole function, body) of a prediction, both indented for the place of the original
+    function in the file.
 
     A prediction is a whole function if it begins with a `def` of the original's name, or if it
     consists of one unindented `def` of a different name. Decorators before the `def` are cut off,
-    because the file already has them. Any other prediction is a body, to which the original's
-    signature and docstring are added. White space at the end of a prediction is kept.
+    because the file already has the original's decorators. Any other prediction is a body; the
+    original's signature and docstring are put before it. White space at the end of a prediction is
+    kept.
 
-    By default, the prediction may contain text other than code, and the code is first extracted
-    from it (``_extracted``). With ``shift``, as in the replication package, nothing is extracted:
-    ``shift`` is put before every line, and broken indentation stays broken.
+    By default, the prediction may contain text other than code, from which the code is first
+    extracted (``_extracted``). If ``shift`` is given, as in the replication package, nothing is
+    extracted: ``shift`` is put before every line, and broken indentation stays broken.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     if shift is not None:
@@ -318,8 +323,11 @@ def function_of(location: Location, prediction: str, shift: str | None = None) -
 
 
 def _placed(location: Location, text: str, shift: str | None = None) -> tuple[str, str]:
+    """Return (whole function, body) as ``function_of`` does, for a ``text`` that is only code."""
     begin = rf"(?:async{BLANK}+)?def"
+    # a `def` of any name, if all lines after it are blank, indented, or begin with ")"
     other = rf"{begin}\b.*(?:\n(?:[ \t)].*)?)*\Z"
+    # blank lines and decorators before a whole function
     start = rf"(?:{BLANK}*(?:@.*)?\n)*(?={BLANK}*{begin}{BLANK}+{location.name}\b|{other})"
     whole = re.match(start, text)
     if whole is None:
@@ -345,10 +353,10 @@ def _extracted(location: Location, answer: str) -> Iterator[str]:
     has one. Each text gives these candidates:
 
     - The text without changes.
-    - Each `def` of the original's name, up to the last line that is indented deeper.
-    - The text without the unindented prose before and after it.
-    - The same text with its first line indented like the least indented of the other lines, if the
-      first line has no indentation.
+    - Each `def` of the original's name, up to the last line that is indented deeper than the `def`.
+    - The text without unindented prose at its beginning and end.
+    - If the first line of that text has no indentation: the same text with its first line indented
+      as far as the least indented of the other lines.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
     fenced = [code_of(answer, block) for block in blocks(answer)]
@@ -378,6 +386,7 @@ def is_empty(body: str) -> bool:
     """Return whether a body does nothing. Such a body is blank or has only `pass`, `...`, `return`,
     `return None`, strings or other constants, and comments.
     """
+    # the constant 0 keeps the function valid if the body is blank
     code = f"def f():\n    0\n{indented(body, '    ')}"
     try:
         statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]
@@ -394,9 +403,9 @@ def _is_nothing(statement: ast.stmt) -> bool:
 
 
 def indented(text: str, indent: str, old: str | None = None) -> str:
-    """Return ``text`` with the indentation ``old`` of its lines replaced by ``indent``. By default
-    ``old`` is the indentation of the first line that is not blank. Lines that begin inside a string
-    do not change.
+    """Return ``text`` in which ``indent`` replaces the indentation ``old`` at the beginning of the
+    lines. By default, ``old`` is the indentation of the first line that is not blank. Lines that
+    begin inside a string do not change.
     """
     lines = text.split("\n")
     if old is None:
@@ -405,7 +414,7 @@ def indented(text: str, indent: str, old: str | None = None) -> str:
         return text
     inside: set[int] = set()  # 0-based numbers of the lines that begin inside a string
     code = textwrap.dedent(text)
-    with suppress(SyntaxError):  # strings after an error are not found, so their lines may move
+    with suppress(SyntaxError):  # strings after an error are not found, so their lines may change
         for kind, start, end in tokens(code):
             if kind == "string":
                 first = code.count("\n", 0, start) + 1
@@ -415,15 +424,15 @@ def indented(text: str, indent: str, old: str | None = None) -> str:
             continue
         if line.startswith(old):
             lines[number] = indent + line[len(old) :]
-        elif not indent:  # the line has less than ``old``, so all of its indentation is removed
+        elif not indent:  # the line has less indentation than ``old``, so it loses all of it
             lines[number] = line.lstrip()
     return "\n".join(lines)
 
 
 class Inserted(NamedTuple):
-    """A file's ``text`` with a generated function in it. The function is on the lines ``line`` to
-    ``end_line``, which count from 1 and are both included. ``whole`` and ``body`` are the function
-    and its body as ``function_of`` returns them.
+    """The ``text`` of a file in which a generated function replaces the original. The function is
+    on the lines ``line`` to ``end_line``, which count from 1 and are both included. ``whole`` and
+    ``body`` are the function and its body as ``function_of`` returns them.
     """
 
     text: str
@@ -438,7 +447,7 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     ``function_of``).
 
     Comments for pylint in the prediction are removed, so that an answer cannot silence pylint. Such
-    comments in the file stay, even those between the original's signature and body.
+    comments in the file stay, even if they are between the original's signature and body.
     """
     whole, body = function_of(location, prediction, shift)
     head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""

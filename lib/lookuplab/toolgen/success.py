@@ -1,17 +1,18 @@
-"""Measures the success rate: the share of generated functions in which pylint, reading the whole
-file, finds no dependency errors.
+"""Measures the success rate: the share of generated functions in which pylint finds no dependency
+errors when it reads the whole file.
 
 Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
 failures. The working directory is the repository's root. A repository's own pylint configuration is
 ignored. The repository's inline ``# pylint:`` comments are obeyed; such comments in the generated
 function are removed first (``source.insert``).
 
-Each worker process checks one file. The process loads pylint once, reads the modules that the file
-imports once, and checks each text of the file in a forked copy of itself. A check is
-therefore as independent of other texts and files as a check in a fresh process. Changes in
-astroid's caches end with the copy, and a copy that hangs or crashes affects no other copy. The copy
-forgets the original content of the file. While the process warms up, it does not add attributes
-that the file gives to objects of other modules (``imported.Class.late = 1``).
+Each worker process checks one file. The process loads pylint once and reads the modules that the
+file imports once. It then checks each version of the file (with a generated function, or the
+original) in a forked copy of itself. A check is therefore as independent of other versions and
+files as a check in a fresh process. Changes in astroid's caches end with the copy, and a copy that
+hangs or crashes affects no other copy. The copy forgets the original content of the file. If the
+file sets attributes of other modules' objects (``imported.Class.late = 1``), the process ignores
+them while it warms up.
 
 pylint reads all functions of a file, but checks only the function in question. pylint's messages
 about this function depend on the definitions of the other functions, but not on whether pylint has
@@ -46,8 +47,8 @@ from lookuplab.toolgen.source import Inserted
 ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the function does not pass
-# In package-2024, messages on the two lines after a function also count against the function; in
-# package-2023, only messages on the first of these lines do.
+# The number of lines after a function on which messages also count against the function. In
+# package-2024, these are two lines; in package-2023, only the first of them.
 BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text
@@ -56,15 +57,15 @@ Message = list  # one finding: pylint's id, the 1-based line in the edited file,
 def verdict(
     messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
 ) -> list[Message]:
-    """Return those of pylint's ``messages`` about the edited file that count against the inserted
-    function. The function passes if there are none.
+    """Return the messages that count against the inserted function. ``messages`` are pylint's
+    messages about the edited file. The function passes if none counts.
 
-    A message counts if it is one of CHECKS and is on a line of the function; by the packages'
+    A message counts if it is one of CHECKS and is on a line of the function. By the packages'
     rules, one or two lines after the function are included. With the rule ``every_error``, the
     message may be of any kind. A crash of pylint always counts. By the paper's rules, a syntax
-    error counts anywhere in the file, because it may be reported on a line after the function that
-    causes it (such as ``def f(x):`` before blank lines). The function is indeed the cause, because
-    the file with the original function did parse.
+    error counts anywhere in the file, because pylint may report it on a line after the function
+    (for ``def f(x):`` before blank lines, say). The function must be the cause, because the file
+    with the original function can be parsed.
     """
     anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
     beyond = (BEYOND - rules.is_first_package) * rules.is_package
@@ -89,23 +90,23 @@ def messages_of(
     ``root``. No file is written.
 
     ``lines`` are the first and last line of a function; the bodies of other functions are not
-    checked, which is faster. With ``every``, pylint looks for all errors that it knows, as in
-    package-2023, and not only for CHECKS. A process serves one file as long as the repository's
-    ``digest`` is the same, so check all texts of one file before those of the next. Raises
-    WorkerLost if pylint takes too long or crashes.
+    checked, which is faster. If ``every`` is True, pylint looks for all errors that it knows, as in
+    package-2023, and not only for CHECKS. A worker process serves only one file with one ``digest``
+    of the repository, so check all texts of one file before those of the next. Raises WorkerLost if
+    pylint takes too long or crashes.
     """
     within = f"{root / file} {digest}"
     return ask_worker(findings, root, file, text, lines, every, within=within)
 
 
 def source_roots(root: Path, file: str) -> list[str]:
-    """Return the folders, besides the one that pylint finds itself, from which ``file`` may import
-    modules of its repository: the repository's root and its folder ``src``, if they exist. The
+    """Return the folders from which ``file`` may import modules of its repository and which pylint
+    does not find itself. These are the repository's root and its folder ``src``, if they exist. The
     list is empty if pylint finds one of these two itself, or if the root is a package.
 
-    pylint finds the folder by looking for ``__init__.py``. A namespace package has no such file, so
-    without these folders pylint would not find the repository's own modules, and a wrong name from
-    such a module would pass.
+    pylint finds the folder by looking for ``__init__.py``. A namespace package has no such file.
+    Without these folders, pylint would not find the repository's own modules then, and a wrong name
+    from such a module would pass.
     """
     found = Path(discover_package_path(str(root / file), []))
     places = [root.resolve(), root.resolve() / "src"]
@@ -115,8 +116,8 @@ def source_roots(root: Path, file: str) -> list[str]:
 
 
 def check_version(root: Path, file: str) -> int | str:
-    """Return how ``file`` is checked, for the key of a judgement: CHECK_VERSION, and whether there
-    are ``source_roots``.
+    """Return what the key of a judgement says about the check of ``file``: CHECK_VERSION, and
+    whether there are ``source_roots``.
     """
     return f"{CHECK_VERSION} with source roots" if source_roots(root, file) else CHECK_VERSION
 
@@ -132,9 +133,9 @@ class Linter(PyLinter):
 
 
 class WarmLinter(Linter):
-    """A pylint that checks one file, again and again. The content of the file at ``path`` is
-    ``text`` and not what is on disk. Only functions that overlap ``lines``, (first, last), are
-    checked.
+    """A pylint that checks different contents of one file. For the file at ``path``, pylint reads
+    ``text`` instead of the content on disk. Only functions that overlap ``lines``, (first, last),
+    are checked.
     """
 
     def __init__(self):
@@ -173,9 +174,9 @@ class WarmLinter(Linter):
         """Read the modules that the original ``file`` imports, at its top or inside functions, so
         that astroid has them in its cache. A second call does nothing.
 
-        Nothing else remains of this call: what astroid has inferred is dropped, and if one of the
-        modules imports ``file``, the file adds no attributes to objects of other modules. Errors
-        are ignored, because the check itself will find and report them.
+        The call has no other effect on later checks. What astroid has inferred is dropped. If one
+        of the modules imports ``file``, the attributes that ``file`` sets on objects of other
+        modules are ignored. Errors are ignored, because the check itself will report them.
         """
         if self.path:
             return
@@ -185,9 +186,9 @@ class WarmLinter(Linter):
 
         def assign(builder: AstroidBuilder, node) -> None:
             if node.root().file != self.path:
-                astroids(builder, node)
+                original(builder, node)
 
-        astroids = AstroidBuilder.delayed_assattr
+        original = AstroidBuilder.delayed_assattr
         folder = [discover_package_path(file, [])]
         imports = augmented_sys_path(folder)
         with imports, patch.object(AstroidBuilder, "delayed_assattr", assign), suppress(Exception):
@@ -216,6 +217,7 @@ class WarmLinter(Linter):
         for kind in "EF" * every:
             self.enable(kind)
         cache = astroid.MANAGER.astroid_cache
+        # forgets the original content of the file
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         self.check([file])

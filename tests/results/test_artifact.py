@@ -1,4 +1,4 @@
-"""An artifact's files: one schema, and equal bytes for equal numbers."""
+"""Tests an artifact's files: all have one schema, and equal numbers give equal bytes."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     assert str(kit.root.parent) not in text
     assert record["models"] == [{"folder": "data/mini/tiny"}]
     assert record["parameters"] == {"file": "abc", "folders": ["rich", "all/*", "click"]}
-    # two files of one name are told apart; sha256 of "abc" is from the standard's examples
+    # two files of one name have different keys; the sha256 of "abc" is an example of the standard
     assert [name[:3] for name in record["data"]] == ["abc", "abc", "abc"]
     assert record["data"]["abc"].startswith("ba7816bf8f01cfea414140de5dae2223")
     assert {"git", "packages", "processor", "device", "seeds", "wall_seconds"} <= set(record)
@@ -85,7 +85,7 @@ def test_a_picture_and_a_sentence_name_models_as_tables_do_and_no_folder(tmp_pat
 
 def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
     artifact = saved(ROW, ROW | {"condition": "high", "value": 40, "n": 7})
-    artifact.quote("high", "valid")  # of a cell that failed before it told anything
+    artifact.quote("high", "valid")  # as in a cell that failed before it called ``tell``
     low = artifact.quote("low", "valid")
     assert artifact.tell(f"First {low}.").data.endswith(" n = 267.")
     assert artifact.tell(f"Then {artifact.quote('high', 'valid')}.").data.endswith("n = 7.")

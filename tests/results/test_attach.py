@@ -1,4 +1,4 @@
-"""Putting the paper's value beside ours."""
+"""Tests that the paper's values are put next to ours."""
 
 import pandas as pd
 import pytest
@@ -21,7 +21,7 @@ def frame(row):
         ("table1_base_models, mini-small, low, valid_percent", 11.61),
         ("fig2_fig10_composition, , all, tasks", 622),
         ("table1_base_models, mini-small, low, valid_closed_percent", NONE),
-        ("fig1_perplexity, mini-large, low, perplexity", NONE),  # a picture
+        ("fig1_perplexity, mini-large, low, perplexity", NONE),  # the paper has only a picture
     ],
 )
 def test_what_the_paper_prints_of_a_model_s_role_stands_beside_ours_and_nothing_else(row, printed):

@@ -1,5 +1,5 @@
-"""Claims: how a verdict comes about, what a file may contain, what is printed, and that the papers'
-own numbers agree.
+"""Tests claims: how a verdict is reached, what the file may contain, what is printed, and that the
+papers' own numbers agree with their claims.
 """
 
 import math
@@ -61,14 +61,16 @@ def claim(test, models="all"):
 
 
 def frame(*rows, metric=METRIC):
-    """Rows "model, condition, value[, ci_low, ci_high]"; n is 100, the paper's value 50."""
+    """Return a table from rows "model, condition, value[, ci_low, ci_high]". Every n is 100, and
+    every value of the paper is 50.
+    """
     names = ["model", "condition", "value", "ci_low", "ci_high"]
     table = pd.read_csv(StringIO("\n".join(rows)), names=names, skipinitialspace=True)
     return table.assign(metric=metric, n=100, paper_value=50.0)
 
 
 def write(place, table):
-    """Write a table where an artifact's would be."""
+    """Write a table where an artifact's table would be."""
     table = table.reindex(columns=[*ARTIFACT_COLUMNS])
     table.to_csv(paths.made(place.parent) / f"{place.name}.csv", index=False)
 
@@ -82,7 +84,7 @@ def verdict(test, *rows, **more):
     return judged(test, *rows, **more).direction
 
 
-# What the papers say of themselves
+# The papers' own numbers
 
 
 def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
@@ -114,11 +116,11 @@ def test_designs_are_rows_of_the_mini_world_s_page():
         (AT_LEAST, 55, "51, 60", HOLDS),
         (AT_LEAST, 40, "30, 49", FAILS),
         (AT_MOST, 50, "40, 60", OPEN),
-        (AT_LEAST, 55, "50, 60", OPEN),  # an end at the bound decides nothing
-        (AT_LEAST, 50, "", HOLDS),  # without an interval it is exact
+        (AT_LEAST, 55, "50, 60", OPEN),  # an end of the interval at the bound decides nothing
+        (AT_LEAST, 50, "", HOLDS),  # a number without an interval is exact
         (ABOUT, 37.5, "30, 45", OPEN),
         (ABOUT, 29, "20, 38", FAILS),
-        (EXACTLY, 50, "40, 60", HOLDS),  # that number, whatever the interval
+        (EXACTLY, 50, "40, 60", HOLDS),  # only the value counts, not the interval
     ],
 )
 def test_a_bound_is_decided_by_the_whole_interval(test, value, interval, expected):
@@ -126,8 +128,8 @@ def test_a_bound_is_decided_by_the_whole_interval(test, value, interval, expecte
 
 
 def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
-    # 45 [40, 49.9] is below 50 by 2.0 of its standard errors: one-sided 2.3%, or 11.5% for the
-    # least of five
+    # 45 [40, 49.9] is 2.0 standard errors below 50. The one-sided probability is 2.3%, and 11.5%
+    # for the smallest of five numbers.
     rows = ["m, low, 45, 40, 49.9", *(f"{name}, low, 60, 55, 65" for name in "abcd")]
     assert verdict(AT_LEAST, rows[0]) == FAILS
     assert verdict(AT_LEAST, *rows) == OPEN
@@ -140,12 +142,12 @@ def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
         ("45, 55", COVERS),
         ("51, 55", LARGER),
         ("0.1, 100", COVERS),
-        ("0, 100", IMPRECISE),  # half of it is as long as the paper's number
+        ("0, 100", IMPRECISE),  # half of the interval is as long as the paper's value
         ("", COVERS),
     ],
 )
 def test_the_size_is_whether_the_interval_covers_the_papers_value(interval, expected):
-    [one] = judged(AT_LEAST, f"m, low, 50, {interval}").comparisons  # the paper's is 50
+    [one] = judged(AT_LEAST, f"m, low, 50, {interval}").comparisons  # the paper's value is 50
     [other] = judged(AT_LEAST | {"printed": 101}, f"m, low, 50, {interval}").comparisons
     assert (one.size, other.size, other.paper_value) == (expected, SMALLER, 101)
 
@@ -159,7 +161,7 @@ def test_a_difference_is_decided_by_its_own_interval():
     assert (one.direction, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
     found = [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)]
     assert found == [HOLDS, OPEN, FAILS]
-    # all that could be lost is 48, or 44 as far as one knows
+    # at most 48 points can be lost; by the lower end of the interval, it may be only 44
     assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-43, -44)] == [HOLDS, REFUSED]
     others = ["n, high, 50, 49, 51", "n, low, 90, 88, 92"]
     assert verdict(HIGH_LOW | {"by": -44}, *rows, *others) == HOLDS, "the other model decides"
@@ -173,7 +175,7 @@ def test_a_difference_is_decided_by_its_own_interval():
         (SIZES, "b-7B b-3B o-1B o-2B single", "b-7B - b-3B, o-2B - o-1B"),
         (SIZES, "g-20b-base-8k GPT-4o g-3b-base-2k", "g-20b-base-8k - g-3b-base-2k"),
         (SIZES | {"direction": "decreasing"}, "a-3B a-7B", "a-3B - a-7B"),
-        # across families too, but not between models of one size
+        # across families, too, but never between models of one size
         (ACROSS, "a-7B b-7B c-15B d-20B none", "c-15B - b-7B, d-20B - c-15B"),
     ],
 )
@@ -246,7 +248,7 @@ def test_a_metric_of_pairs_of_models_asks_no_single_model():
     [
         ({"descending": ["dag/low", "base/low"]}, (6, 2, 9, HOLDS), "100 pairs"),
         ({"descending": ["base/low", "dag/low"]}, (-6, -9, -2, FAILS), "100 pairs"),
-        # it says nothing about another pair: sqrt(10² + 10²)
+        # the paired change is about another pair, so the interval is sqrt(10² + 10²) to each side
         ({"descending": ["dag/low", "base/high"]}, (6, -8.14, 20.14, OPEN), "100 + 100"),
     ],
 )
@@ -266,7 +268,7 @@ def test_an_estimate_without_an_interval_decides_nothing():
     assert judged(HIGH_LOW, *rows, clusters=5).direction == OPEN
 
 
-# The file
+# The file of claims
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""What stands where in each kind of figure. Widths, markers and colours, and that equal rows give
-equal pictures, are proven on the committed ones.
+"""Tests the positions in each kind of figure. Other tests compare the committed pictures, which
+proves widths, markers and colours, and that equal rows give equal pictures.
 """
 
 from io import StringIO
@@ -35,14 +35,14 @@ CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
 
 
 def diamonds(axes):
-    """The paper's points, (x, y): white within a border."""
+    """Return the points (x, y) of the paper's values, which are white with a border."""
     dots = [each for each in axes.collections if isinstance(each, PathCollection)]
     white = [each for each in dots if (each.get_facecolor() == 1).all()]
     return sorted(tuple(point) for each in white for point in each.get_offsets().tolist())
 
 
 def segments(axes):
-    """The ends of the intervals, [[x, low], [x, high]]."""
+    """Return the intervals as [[x, low], [x, high]]."""
     drawn = [each for each in axes.collections if isinstance(each, LineCollection)]
     return sorted(segment.tolist() for each in drawn for segment in each.get_segments())
 
@@ -53,7 +53,7 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     bars = sorted((bar.get_x(), bar.get_height()) for bar in axes.patches)
     assert [height for _, height in bars] == [5, 60, 14, 80]
     ends = [[y for _, y in segment] for segment in segments(axes)]
-    # twice: a dark line on a white one
+    # each interval is drawn twice: a dark line on a white one
     assert ends == [[2, 9], [2, 9], [50, 72], [50, 72], [8, 20], [8, 20], [75, 84], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
     [legend] = figure.legends
@@ -67,10 +67,12 @@ def test_a_curve_of_few_points_has_an_interval_at_each_beside_those_of_other_lin
     assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
     high = axes.lines[0].get_xydata()
     assert high[:, 1].tolist() == [40, 65, 90]
-    assert high[:, 0] == pytest.approx([-0.75, 49.25, 99.25])  # 1.5% of the axis apart
+    # the two curves are 1.5% of the axis apart
+    assert high[:, 0] == pytest.approx([-0.75, 49.25, 99.25])
     assert segments(axes)[0] == [[-0.75, 35], [-0.75, 45]]
     assert segments(axes)[1] == [[0.75, 15], [0.75, 25]]
-    assert [y for _, y in diamonds(axes)] == [67.32, 84]  # the other ends the level of "base"
+    # the paper's value of "base" is at the end of its line
+    assert [y for _, y in diamonds(axes)] == [67.32, 84]
 
 
 def test_a_curve_of_many_points_has_a_band():
@@ -84,7 +86,9 @@ def test_a_curve_of_many_points_has_a_band():
 
 
 def test_every_colour_stands_out_from_white():
-    """The contrast of WCAG 2.2 for what one must see to understand a picture is at least 3."""
+    """WCAG 2.2 requires a contrast of at least 3 for everything that is needed to understand a
+    picture.
+    """
     for colour in (*plots.COLOURS.values(), *plots.OTHERS, plots.GREY):
         linear = [
             part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4

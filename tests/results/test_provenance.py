@@ -1,4 +1,6 @@
-"""What papermill injects is checked in the notebook, whatever executes it."""
+"""Tests that the notebook itself checks the parameters that papermill injects, whatever executes
+it.
+"""
 
 import re
 
@@ -16,7 +18,9 @@ MADE = 'artifact = Artifact("demo", "counts", profile)'
 
 @pytest.fixture
 def kernel(tmp_path):
-    """Runs cells as a kernel does, with their history; the parameters cell has run."""
+    """Return a function that runs cells as a kernel does, with their history, after the parameters
+    cell.
+    """
     quiet = {"HistoryManager": {"enabled": False}, "ProfileDir": {"location": str(tmp_path)}}
     shell = InteractiveShell.instance(config=Config(quiet))
     shell.user_ns["Artifact"] = Artifact

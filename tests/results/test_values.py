@@ -1,5 +1,5 @@
-"""The papers' numbers against themselves: every rate is a whole number of tasks, every table agrees
-with the others.
+"""Tests that the papers' numbers are consistent: every rate is a whole number of tasks, and every
+table agrees with the others.
 """
 
 import pandas as pd

@@ -1,4 +1,6 @@
-"""`lookuplab verify` compares the working tree's figures with git's HEAD and runs nothing."""
+"""Tests `lookuplab verify`, which compares the figures in the working tree with git's HEAD and runs
+nothing.
+"""
 
 import gzip
 import json
@@ -18,7 +20,7 @@ ANSWER = ("mini", "task/1", "0", "aaaaaaaa", "11111111", "", "demo/table")
 
 
 def write(kit, *rows, place="demo/table", svg=SVG, **record):
-    """One artifact in the working tree, of another run than the one before."""
+    """Write an artifact into the working tree, with another time than the last run had."""
     file = kit.root / "figures/mini" / place
     lines = [f"{place.replace('/', ',')},m,{row}\n" for row in rows]
     about = {"processor": OLD, "threads": 1, "wall_seconds": next(SECONDS), **record}
@@ -41,7 +43,7 @@ def commit(kit):
 
 @pytest.fixture
 def run(kit):
-    """A kit whose figures are committed and made anew, equal."""
+    """Return a kit whose figures are committed, and were then made again with the same numbers."""
     kit.notebook("other", "1")
     write(kit, *ROWS)
     write_answers(kit, ANSWER)
@@ -51,7 +53,7 @@ def run(kit):
 
 
 def verified(kit, code, *said):
-    """What `lookuplab verify` prints, which holds all this."""
+    """Return what `lookuplab verify` prints. It must contain all the texts of ``said``."""
     text = kit.said("verify", code)
     assert not [one for one in said if one not in text], text
     return text
@@ -110,7 +112,7 @@ def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
     kit.notebook("other", "1")
     write(kit, *ROWS, timed=True)
     commit(kit)
-    verified(kit, 0)  # not measured again
+    verified(kit, 0)  # the time was not measured again
     write(kit, "low,valid,99,,,,", ROWS[1], svg="<svg/>", timed=True)
     verified(kit, 0, "timed, not judged: demo/table", "1 artifacts timed, not judged")
     write(kit, ROWS[0], timed=True)
@@ -118,7 +120,7 @@ def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
 
 
 def changed(answer, margin="1e-05"):
-    """Another answer to the same question."""
+    """Return another answer to the same question."""
     return (*answer[:4], "22222222", margin, "demo/table")
 
 
@@ -157,7 +159,7 @@ CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
         ([changed(ANSWER, ""), STEADY, SECOND], EXPLAINED, f"different: {CHANGE}"),
         ([ANSWER, STEADY, SECOND, ELSEWHERE], EXPLAINED, f"different: {CHANGE}"),
         ([changed(ANSWER), STEADY, changed(SECOND, "")], ROWS, "different: demo/table | mini | t"),
-        # a question made from a near tie's answer
+        # a question that was made from the answer of a near tie
         ([changed(ANSWER), STEADY, MADE], ROWS, "0 different, 0 changed by 1 near ties"),
     ],
     ids="explained tie no-tie other-notebook one-is-no-tie made-from-it".split(),

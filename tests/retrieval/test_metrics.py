@@ -1,4 +1,4 @@
-"""Ranking measures on queries that can be worked out by hand."""
+"""Tests ranking measures on queries that can be computed by hand."""
 
 from itertools import permutations
 
@@ -15,11 +15,11 @@ from lookuplab.retrieval.metrics import (
 )
 
 RANKINGS = dict.fromkeys(("q1", "q2", "q3"), "abc")
-# in another order: values are matched by id
+# in another order, because queries are matched by id
 RELEVANT = {"q3": ["z"], "q1": ["c", "b"], "q2": ("a",)}
 
 
-SECOND, THIRD = 1 / np.log2(3), 1 / 2  # a document's worth at these ranks
+SECOND, THIRD = 1 / np.log2(3), 1 / 2  # what a document counts at these ranks
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Words, BM25, code, descriptions and ensemble: by hand where vectors are given, trained where
-small.
+"""Tests words, BM25, and ranking by code, by descriptions and by an ensemble. Values are computed
+by hand from given vectors; trained rankers are small.
 """
 
 import numpy as np
@@ -63,7 +63,8 @@ def test_code_is_the_tf_idf_weighted_mean_of_its_words_and_a_query_the_mean():
         {"1": "common.common.rare", "2": "common", "3": "unknown"},
         vectors(rare=[1, 0], common=[0, 1]),
     )
-    rare, common = np.log(4 / 2) + 1, np.log(4 / 3) + 1  # one and two of three snippets hold them
+    # the words occur in one and in two of three snippets
+    rare, common = np.log(4 / 2) + 1, np.log(4 / 3) + 1
     length = np.hypot(rare, 2 * common)
     assert bag.vectors[0] == pytest.approx([rare / length, 2 * common / length])
     both = [(rare + 4 * common) / length / 5**0.5, 2 / 5**0.5, 0]

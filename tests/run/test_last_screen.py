@@ -1,4 +1,4 @@
-"""What a run's last lines show."""
+"""Tests what a run's last lines show."""
 
 import subprocess
 

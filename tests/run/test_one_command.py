@@ -1,6 +1,6 @@
-"""``lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b`` needs
-nothing else: the model comes from a hub (on this machine, a tiny random StarCoder2 of the same name
-and revision), the tasks from the checkout.
+"""Tests that ``lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b``
+needs no other command. The model comes from a hub (on this machine, a tiny random StarCoder2 of the
+same name and revision), and the tasks come from the checkout.
 """
 
 import os
@@ -17,13 +17,16 @@ from lookuplab.run import downloads, jobs, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
 MODEL = "bigcode/starcoder2-3b"
-# Of the paper's twelve one that asks with and without documentation; `make reproduce` runs all.
+# one of the paper's twelve notebooks, which asks with and without documentation; `make reproduce`
+# runs all of them
 NOTEBOOK = "table3_dag_plus_plus"
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """The kit's own notebook and data, with a few public tasks, and nothing that has run."""
+    """Make a checkout with this notebook and the kit's data, but with only a few public tasks.
+    Nothing has run in it.
+    """
     tasks = tmp_path / jobs.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)
     (tmp_path / "notebooks/cloudapibench").mkdir(parents=True)
@@ -39,7 +42,7 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def hub(tmp_path_factory):
-    """Serves a StarCoder2 whose vocabulary is that of the tasks."""
+    """Serve a StarCoder2 whose vocabulary comes from the tasks, and yield the hub's address."""
     root = tmp_path_factory.mktemp("hub")
     revision = downloads.find("starcoder2-3b").revision
     corpus = [task.prompt for task in load_tasks()[::10]]

@@ -1,4 +1,6 @@
-"""The page on own material names notebooks, parameters, commands and options that exist."""
+"""Tests that the page on your own material names notebooks, parameters, commands and options that
+exist.
+"""
 
 import re
 import shlex
@@ -25,7 +27,8 @@ def test_every_command_and_option_exists_and_every_parameter_belongs_to_its_note
     made, *options = (
         (import_module(words[0]).main, *words[1:]) if words in RECIPES else (cli, *words)
     )
-    done = CliRunner().invoke(made, [*options, "--help"])  # options are parsed before help is shown
+    # click parses the options before it shows the help
+    done = CliRunner().invoke(made, [*options, "--help"])
     assert not done.exit_code, done.output
     given = {words[at + 1].partition("=")[0] for at, word in enumerate(words) if word == "-p"}
     assert not given or given <= notebooks.find(words[1]).parameters.keys()

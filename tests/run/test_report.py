@@ -1,4 +1,4 @@
-"""The site of the committed figures, built once and read as files."""
+"""Tests the web site of the committed figures, which is built once and read as files."""
 
 import re
 from functools import cache
@@ -25,9 +25,9 @@ WRITTEN = [
 
 @pytest.fixture(scope="session")
 def site(shared):
-    # a name with a space, as a user's folder may have
+    # the name has a space, because a user's folder may have one
     folder = shared / "a report" / "mini"
-    with FileLock(shared / "report.lock"):  # whichever of several test processes comes first
+    with FileLock(shared / "report.lock"):  # the first of several test processes builds the site
         if not folder.exists():
             website.build(jobs.load_profile("mini"), folder)
     return folder
@@ -35,7 +35,7 @@ def site(shared):
 
 @cache
 def shown(page):
-    """The text of a page."""
+    """Return the text of a page."""
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     return " ".join(soup.get_text(" ").split()).replace("\u2019", "'")
 
@@ -46,7 +46,9 @@ def mini():
 
 
 def squeezed(text):
-    """Without spaces: every token of a page is a word of its own."""
+    """Return a text without spaces, because every token of code on a page is
+    separated by spaces.
+    """
     return "".join(text.replace("**", "").split())
 
 
@@ -84,11 +86,11 @@ def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loade
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         if page.parent.parent.name != "notebooks" or page.name == "README.html":
-            # what a notebook writes as HTML is its own matter
+            # pictures in a notebook's own HTML need no description
             assert not pictures.findall(text), page
         for tag, link in links.findall(text):
             parts = urlsplit(unescape(link))
-            # what Sphinx makes of a page that the site lacks, with a warning
+            # Sphinx makes such a link for a page that the site lacks, and only warns
             assert ".md" not in parts.fragment, f"{page}: {link}"
             if parts.path and not parts.scheme:
                 assert (page.parent / unquote(parts.path)).is_file(), f"{page}: {link}"
@@ -120,7 +122,7 @@ def test_a_written_page_links_to_what_is_there(file):
         assert place.startswith("https://") or (file.parent / place).exists(), place
 
 
-# RESULTS.md: seen in five minutes
+# RESULTS.md can be read in five minutes
 
 
 def test_readme_and_results_are_short():

@@ -1,5 +1,5 @@
-"""What a notebook is given is checked before anything starts: bad input is one line and exit code
-2.
+"""Tests that everything given to a notebook is checked before anything starts. Bad input gives one
+line and exit code 2.
 """
 
 import ast
@@ -214,7 +214,7 @@ None | [1, 2] | [1, 2]
 def test_a_value_is_yaml_of_the_declared_type_and_a_text_where_a_list_belongs_is_a_list_of_one(
     line,
 ):
-    """The notebook's own value, what a user types, and what the notebook gets."""
+    """A line gives the notebook's own value, what the user types, and what the notebook gets."""
     own, given, wanted = line.split(" | ")
     declared = ast.literal_eval(own)
     assert repr(fitted(declared, pairs([f"x={given}"])["x"], "it")) == wanted
@@ -244,7 +244,7 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
     path = kit.notebook("counts", begin.format("fig8_counted"))
     other = kit.notebook("others", begin.format("counts"))
     names = "counts demo/counts notebooks/demo/counts.ipynb fig8_counted demo/fig8_counted"
-    # a notebook's own name hides an artifact's
+    # a notebook's name takes precedence over an artifact's
     assert {find(name).path for name in (str(path), *names.split())} == {path}
     assert find("others").path == other
     exec(find("fig8_counted").drawing, found := {"Artifact": lambda *names: names, "profile": "p"})
@@ -304,7 +304,7 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
     assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == f"runs/{own}"
     assert placed("mini", models="mini-small") == "runs/figures/mini"
     assert placed("paper/bigcode/starcoder2-3b") == own
-    for material in ("one", "two"):  # not each other's
+    for material in ("one", "two"):  # each has a folder of its own
         planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
         assert planned.figures == paths.RUNS / "figures" / material
         assert planned.output == paths.RUNS / "own" / material / "mini/own/repository.ipynb"

@@ -1,5 +1,5 @@
-"""Real notebooks: what they leave behind, how they fail, in which order they run, what need not
-run again.
+"""Tests real notebooks: what they leave behind, how they fail, in which order they run, and what
+need not run again.
 """
 
 import json
@@ -30,7 +30,7 @@ from lookuplab_notebooks.toolgen.repositories import main
 
 
 def asks(count, model="ToyModel()"):
-    """A cell in which a model answers so many prompts."""
+    """Return a cell in which a model answers ``count`` prompts."""
     return f"""\
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1] / "models")!r})
@@ -41,8 +41,8 @@ answers = complete({model}, many_prompts({count}), Decoding())"""
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, checkout):
-    """A checkout in which one notebook has run, and what the command has ``told``. The machine has
-    three threads for it, and a kernel of others under the usual name.
+    """Return a checkout in which one notebook has run; ``told`` is what the command printed. The
+    environment allows three threads, and a foreign kernel has the usual name.
     """
     with pytest.MonkeyPatch.context() as patch:
         kit = checkout(tmp_path_factory.mktemp("ran"), patch)
@@ -67,7 +67,7 @@ def ran(tmp_path_factory, checkout):
 
 
 def test_a_run_leaves_the_executed_copy_numbers_and_provenance(ran):
-    # whatever the machine has; and pandas computes by itself
+    # one thread, although the environment allows three; and pandas does not use numexpr
     assert ran.printed[0] == "1 False"
     assert "written: figures/mini/demo/counts.csv" in ran.printed
     copy = nbformat.read(ran.root / "runs/mini/demo/counts.ipynb", as_version=4)
@@ -118,7 +118,8 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
         ("[Errno 28] No space left on device", "cannot use the disk: No space left on device"),
         ("[Errno 20] Not a directory: '/dev/null/x'", "cannot use /dev/null/x: Not a directory"),
         ("I/O error (os error 28)", "cannot use the disk: No space left on device"),
-        ("[Errno 2] No such file: 'x'", "[Errno 2] No such file: 'x'"),  # may be a bug
+        # it may be a bug, so it is shown as it is
+        ("[Errno 2] No such file: 'x'", "[Errno 2] No such file: 'x'"),
     ],
 )
 def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
@@ -133,7 +134,9 @@ DRAWN = "import matplotlib.pyplot as plt\nartifact.draw(plt.subplots()[0])"
 def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(kit):
     kit.notebook("counts", asks(40), kit.saves, DRAWN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for size in 2, 24:  # of the files that fit on the disk, in KB: no answers; answers, no picture
+    # size of the largest file that fits on the disk, in KB: first not even the answers fit, then
+    # the answers fit, but no picture
+    for size in 2, 24:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size << 10, hard))
         try:
             said = kit.said("run counts", 2)
@@ -144,9 +147,10 @@ def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(
     figures = kit.root / "figures" / "mini" / "demo"
     left = {file.name: file.read_bytes() for file in figures.glob("*")}
     assert not [name for name in left if "partial" in name]
-    assert "1 of 1 notebooks ran" in kit.said("reproduce demo")  # nothing counts as up to date
+    # the failed run does not count as up to date
+    assert "1 of 1 notebooks ran" in kit.said("reproduce demo")
     assert left.keys() <= {"counts.csv", "counts.json", "counts.svg", "counts.png"}
-    for name in left.keys() - {"counts.json"}:  # which has the time
+    for name in left.keys() - {"counts.json"}:  # it contains the time of the run
         assert (figures / name).read_bytes() == left[name]
 
 
@@ -225,14 +229,15 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
         job.beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
     shown = runner._under_way([running, ended, waiting], {id(ended)}, 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
-    assert not [*runner._under_way([running], {}, time.time() + 9)]  # of an earlier run
+    # a log of an earlier run is not shown
+    assert not [*runner._under_way([running], {}, time.time() + 9)]
 
 
-# What need not run again
+# Notebooks that are up to date
 
 
 def is_current():
-    runner.surroundings.cache_clear()  # as for a new command
+    runner.surroundings.cache_clear()  # as in a new command
     return runner.is_current(plan(find("counts"), load_profile("mini")))
 
 
@@ -276,12 +281,14 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
         assert file.read_bytes() == first, "what is in the store, or ran on demand, changes nothing"
 
 
-# Ends
+# How a run ends
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_notebooks_and_what_they_started_end_with_the_runner(kit, how):
-    """The other signals are handled alike: ``test_an_interrupt_is_one_line_and_leaves_nothing``."""
+    """``test_an_interrupt_is_one_line_and_leaves_nothing`` tests another signal, which is handled
+    alike.
+    """
     sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
     for name in ("a", "b"):
         file = str(kit.root / name)
@@ -341,7 +348,9 @@ SLURM_ARRAY_TASK_STEP=2
 
 @pytest.mark.parametrize("line", PARTS.splitlines())
 def test_a_process_knows_its_part(monkeypatch, line):
-    """(its number, of how many, whether it draws), by ``--shard`` or by what launched it."""
+    """A line gives (the process's number, the number of processes, whether it draws), and the
+    ``--shard`` or the variables from which they follow.
+    """
     part, _, given = line.partition(")")
     words = shlex.split(given, comments=True)
     launch(monkeypatch, **dict(word.split("=") for word in words if "=" in word))
@@ -417,12 +426,14 @@ def test_a_failing_notebook_of_a_shared_work_stops_no_other(kit, monkeypatch):
     assert "need a single process" in kit.said("reproduce --cold", 2)
 
 
-# Two at once
+# Two commands at once
 
 
 @pytest.fixture
 def slow(kit):
-    """A notebook that says when it has begun, and ends when it may."""
+    """Add a notebook that writes a file when it has begun, and ends when another file exists.
+    Return the path of that file.
+    """
     begun, may_end = kit.root / "runs/begun", kit.root / "may_end"
     waits = f"from pathlib import Path\nimport time\nPath({str(begun)!r}).touch()\n"
     waits += f"while not Path({str(may_end)!r}).exists(): time.sleep(0.05)"

@@ -1,4 +1,4 @@
-"""The page on scoring answers: its examples, scored, print what it shows."""
+"""Tests that the examples on the page about scoring answers print what the page shows."""
 
 import re
 import shlex
@@ -9,7 +9,8 @@ import pytest
 from lookuplab import paths
 
 PAGE = (paths.ROOT / "docs" / "score.md").read_text(encoding="utf-8")
-GIVEN = "calls.jsonl", "answers.jsonl", "functions.jsonl"  # the fixture writes the file
+# the fixture ``score`` writes such a file
+GIVEN = "calls.jsonl", "answers.jsonl", "functions.jsonl"
 PARTS = re.split(r"^## .*$", PAGE, flags=re.MULTILINE)[1:]
 
 

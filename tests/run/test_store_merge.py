@@ -1,4 +1,6 @@
-"""Several stores become one: equal answers are one, different ones are refused."""
+"""Tests that several stores become one: equal answers are merged, and different answers are
+refused.
+"""
 
 from pathlib import Path
 
@@ -27,7 +29,9 @@ ANSWER = {
 
 @pytest.fixture
 def stores(kit):
-    """Writes stores with these answers into folders ``a``, ``b`` ...; returns what one has."""
+    """Return a kit with two functions: ``write`` writes answers to stores in the folders ``a``,
+    ``b`` and so on, and ``read`` returns the answers of a store.
+    """
 
     def write(**folders):
         for name, answers in folders.items():
@@ -45,9 +49,9 @@ def stores(kit):
 
 
 def test_stores_become_one_with_all_that_lies_beside_them_and_a_repeated_merge_adds_nothing(stores):
-    other = ANSWER | {"token_logprobs": [-0.5000001]}  # from another batch
+    other = ANSWER | {"token_logprobs": [-0.5000001]}  # the same answer in another batch
     stores.write(a={"x": ANSWER}, b={"x": other, "y": ANSWER})
-    (stores.root / "b" / "verdicts.sqlite.journals").mkdir()  # of machines that shared files
+    (stores.root / "b" / "verdicts.sqlite.journals").mkdir()  # as left by machines that share files
     with VerdictStore(stores.root / "b" / "verdicts.sqlite") as verdicts:
         verdicts.add({"v": PASSED})
     said = stores.said(f"{stores.merge} -o '{stores.into}'")

@@ -1,4 +1,4 @@
-"""The page of a run's answers, in a real browser; and two runs compared."""
+"""Tests the page of a run's answers in a real browser, and the comparison of two runs."""
 
 import gzip
 import json
@@ -22,13 +22,13 @@ from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find
 from lookuplab.run.runner import keep_judged
 
-# text of a model, which must stay text, with a word that is longer than a line of a phone
+# a model's text, which must not be read as HTML, with a word that is longer than a line on a phone
 MARKUP = "</script><b id='made'>x</b>" + 60 * "y"
 
 
 @dataclass
 class Sums(Benchmark):
-    """Is the answer the sum? Documented prompts have a line before them."""
+    """Judges whether the answer is the sum. Prompts with a document have a further line."""
 
     documented: bool = False
     measures = ("right",)
@@ -52,7 +52,9 @@ def answer(id, text):
 
 
 def log(folder, wrong, documented=False, models=("small", "large")):
-    """Judge answers of models as in a run; ``wrong[model]`` are the tasks that it fails."""
+    """Judge the answers of models as a run does. ``wrong[model]`` are the tasks that the model
+    fails.
+    """
     bench = Sums(documented)
     numbers = {f"{n} + {n}": n for n in range(6)}
     bench.tasks = [SimpleNamespace(id=id, size=("even", "odd")[n % 2]) for id, n in numbers.items()]
@@ -66,7 +68,9 @@ def log(folder, wrong, documented=False, models=("small", "large")):
 
 @pytest.fixture
 def ran(kit, tmp_path):
-    """A run of a notebook that judged answers: {model: tasks that it fails}, and a parameter."""
+    """Return a function that pretends to run a notebook that judges answers. It takes {model: tasks
+    that it fails} and a parameter of the notebook.
+    """
     kit.notebook("sums", "1")
     number = iter(range(100))
 
@@ -100,7 +104,8 @@ def test_a_notebook_without_judged_answers_says_in_a_line_what_makes_them(kit):
 
 
 def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ran, kit):
-    for tasks in (3, 3, 4, 5):  # the second replaces the first
+    # the second run replaces the first, because its parameters are the same
+    for tasks in (3, 3, 4, 5):
         ran({"small": {tasks}}, tasks, models=["small"])
     for name in ("sums", "sums~1", "sums~2"):
         assert "12 answers: open" in kit.said(f"view {name} --output '{kit.root}/{name}'")
@@ -139,7 +144,7 @@ def test_two_runs_are_paired_by_task(ran, kit):
     *line, _, _, lost, gained, p = next(
         line for line in said.split("\n") if "no doc" in line
     ).split()
-    # two of six tasks are lost, one is gained
+    # two of six tasks are lost, and one is gained
     assert line[:8] == ["small", "no", "document", "all", "6", "66.7", "50", "-16.7"]
     assert (lost, gained, p) == ("2", "1", "1")
 
@@ -178,7 +183,7 @@ def test_pairs_that_a_document_broke_are_printed_different_apis_first(called, ki
     called(threshold=0.5)
     said = kit.said("view calls --broken 2")
     assert said.startswith("3 answers are right without a document and wrong with one")
-    # b is wrong with the wrong document, c with both
+    # b is wrong with the wrong document, and c with either document
     assert re.findall("^## (.*)$", said, re.MULTILINE) == ["aws/c", "aws/b"]
     for text in (
         "small, DAG, wrong document: calls the document's API",
@@ -209,8 +214,8 @@ def test_a_file_without_a_verdict_for_each_id_is_refused_in_a_line(kit, tmp_path
     assert kit.said(f"compare {good} '{tmp_path}/b.jsonl'", code=2).count("\n") == 1
 
 
-# three tasks: the model's confidence, and whether its answer is right without a document, with the
-# right one and with a wrong one
+# task -> (the model's confidence, whether the answer is right without a document, with the right
+# one, with a wrong one)
 SURE = {"aws/a": (0.4, 0, 1, 0), "aws/b": (0.6, 1, 1, 0), "aws/c": (0.9, 1, 0, 0)}
 DECLARED = 'profile = "mini"\ntasks = 3\nthreshold = 0.8\nprecision = 50'
 CSV = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value\n"
@@ -218,7 +223,9 @@ CSV = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,pap
 
 @pytest.fixture
 def called(kit, tmp_path):
-    """A run of a notebook with a threshold and a precision: its answers, and its number."""
+    """Return a function that pretends to run a notebook with a threshold and a precision. It writes
+    the run's answers and the number of its artifact.
+    """
     code = 'artifact = Artifact("demo", "calls", profile)'
     kit.notebook("calls", code, parameters=DECLARED)
     number = iter(range(100))
@@ -257,7 +264,7 @@ def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
     called(threshold=0.7)
     kit.said(f"view calls~1 calls --output '{kit.root}/page'")
     index = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])
-    # nine answers a run, of which the first three are without a document
+    # each run has nine answers, and the first three are without a document
     assert index["policies"]["dag_plus_plus"] == [0, 9, 10]
     assert [about["threshold"] for about in index["about"]] == [0.5, 0.7]
 
@@ -268,7 +275,7 @@ def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(calle
     table = view.compared(view.matched(view.side("calls~1"), view.side("calls")))
     table = table[table["asked with"] == "dag_plus_plus"]
     [line] = table[table["class"] == "all"].itertuples()
-    # a is looked up by both, b by the second: (0.5 + 1 + 1) / 3 and (1 + 1 + 1) / 3
+    # both runs look a up, and the second run also looks b up: (0.5 + 1 + 1) / 3 and (1 + 1 + 1) / 3
     assert (line.first_percent, line.second_percent) == pytest.approx((250 / 3, 100))
     assert (line.better_in_first, line.better_in_second) == (0, 1)
     by_class = table[table["class"] != "all"]

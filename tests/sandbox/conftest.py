@@ -1,4 +1,4 @@
-"""A server of this machine."""
+"""Provides the kind of sandbox that this machine allows."""
 
 import sys
 
@@ -9,7 +9,9 @@ from lookuplab.sandbox.server import ForkServer, Limits, refusal
 
 @pytest.fixture(scope="session")
 def sandbox():
-    """Skips where the machine allows none, fails where it should have worked."""
+    """Return the kind of sandbox. Skip the test if the machine forbids sandboxes, and fail if a
+    sandbox should work here but does not.
+    """
     if reason := refusal():
         if "not permitted" in reason or "ermission denied" in reason:
             pytest.skip(reason)

@@ -1,4 +1,6 @@
-"""Hostile programs in the real sandbox: each fails, harms nothing, and the next program runs."""
+"""Tests hostile programs in the real sandbox: each of them fails and harms nothing, and the next
+program runs.
+"""
 
 import os
 import socket
@@ -46,10 +48,10 @@ def server(sandbox):
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory):
-    """What hostile programs are told to aim at."""
+    """Yield what hostile programs are told to attack."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
-    # a checkout may lie in the home, too
+    # the checkout's Python may be in the home folder, too, and must stay visible
     pythons = [Path(sys.base_prefix), Path(sys.prefix), FETCHED]
     hidden = [
         str(path)
@@ -62,14 +64,15 @@ def foreign(tmp_path_factory):
 
 
 def failed(server, solution, foreign, *imports):
-    """Why it failed; afterwards all that is foreign is as before, and a right solution passes at
-    the same server.
+    """Return why a solution failed. Check that everything outside the sandbox is unchanged, and
+    that a right solution then passes at the same server.
     """
     outcome = server.run(program(solution, *imports))
     assert not outcome.passed and outcome.error
     assert Path(foreign["file"]).read_text() == "of the user"
     assert not Path(foreign["home"], "written by a hostile program").exists()
-    # after the same imports, which another program would drop and the next one make again
+    # the same imports, because the server drops imports that a program does not have, and would
+    # need to repeat them for the next solution
     assert server.run(program(RIGHT, *imports)).passed
     return outcome.error
 
@@ -102,7 +105,9 @@ def test_a_program_leaves_nothing_for_the_next(server):
 
 
 def test_what_the_test_wrote_reaches_the_solution_which_cannot_change_it(server):
-    """Also below a folder, deleted between two calls, and made anew by the solution."""
+    """The files are also in a subfolder, are deleted between two calls, and are written again by
+    the solution.
+    """
     text = """
 import os
 os.makedirs('in/deep')
@@ -133,7 +138,9 @@ ESCAPES = ("../outside", "{work}/outside", "given", "./given", "link/outside", "
 
 @pytest.mark.parametrize("path", ESCAPES)
 def test_no_file_goes_elsewhere_or_over_the_tests_own(server, path):
-    """W sends another name than its folder can have: the pickled answer is changed on its way."""
+    """The solution changes its process's pickled reply, so that the reply names a file that cannot
+    be in its folder.
+    """
     text = """
 import os
 open('given', 'w').write('answer')
@@ -150,7 +157,7 @@ pickle.dump = lambda reply, file: dump((*reply[:2], {{{name!r}: b'mine'}}), file
     assert server.run(Program(text.format(solution=solution))).error == ""
 
 
-# what a solution in its test's own process can do: bring its own equality, read the test
+# what a solution can do only in its test's own process: define its own equality, or read the test
 BESIDE = {name for name in FORGED if "equals everything" in name or "always right" in name}
 BESIDE |= {"look for the test in its memory map"}
 

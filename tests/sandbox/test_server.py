@@ -1,5 +1,5 @@
-"""The fork server: what passes in a fresh process passes, and nothing else; it holds a program, and
-lets none live on.
+"""Tests the fork server: a program passes only if it passes in a fresh process; the server enforces
+the limits, and no process survives its program.
 """
 
 import os
@@ -20,7 +20,8 @@ from lookuplab.sandbox.server import ForkServer, Limits, Program, choose
 PLAIN, LIBRARIES, FIGURES = yaml.safe_load(
     Path(__file__).with_name("honest.yaml").read_text(encoding="utf-8")
 ).values()
-SLEEP = ["sleep", f"3600.{os.getpid()}"]  # told from those of other tests' runs by its duration
+# the duration distinguishes it from the processes of other test runs
+SLEEP = ["sleep", f"3600.{os.getpid()}"]
 TEST = """
 import copy
 def test_execution(solution):
@@ -63,7 +64,7 @@ def program(solution, *imports):
 
 
 def solving(code, *imports):
-    """A program that passes if the code runs to its end."""
+    """Return a program that passes if the code runs to its end."""
     return Program(f"exec({code!r}, {{}})", imports)
 
 
@@ -122,8 +123,8 @@ def test_what_only_other_programs_import_is_not_there(server, name):
 
 
 def test_no_module_of_the_server_shows(server, run_python, tmp_path):
-    """Of no package of the standard library does an import bring more or less than in a fresh
-    process.
+    """Importing any package of the standard library brings exactly the modules that it brings in a
+    fresh process.
     """
     fresh = run_python(SUBMODULES + "print(found)", cwd=tmp_path)
     difference = "{name for name in found if found[name] != expected[name]} or ''"
@@ -165,7 +166,7 @@ def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
         solving("while True: pass"),
         solving("import os\nos.kill(os.getpid(), 9)"),
         solving("import time\ntime.sleep(9)"),
-        Program("import os\nos._exit(0)"),  # the test itself ends early
+        Program("import os\nos._exit(0)"),  # the test's own process ends early
     )
     with ForkServer(sandbox, sys.executable, limits) as short:
         for one in stopped:

@@ -1,4 +1,4 @@
-"""Packing, tokenizer, a tiny run of each kind, its resumption."""
+"""Tests packing, the tokenizer, a tiny run of each kind, and how a killed run resumes."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ RECIPE = PretrainingRecipe("tiny", epochs=2, packed=True, batch_tokens=128)
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    AcceleratorState._reset_state(reset_partial_state=True)  # another test has set a precision
+    AcceleratorState._reset_state(reset_partial_state=True)  # another test may have set a precision
     shape = training.ARCHITECTURES["small"] | {"num_hidden_layers": 2, "hidden_size": 32}
     monkeypatch.setitem(training.ARCHITECTURES, "tiny", shape)
     t5 = training.ARCHITECTURES["t5"] | {"num_layers": 1, "num_decoder_layers": 1, "d_model": 32}
@@ -67,7 +67,7 @@ def test_a_killed_run_that_goes_on_gives_the_same_weights(model, tmp_path, monke
         return facts["steps"], (folders[1] / "model.safetensors").read_bytes()
 
     steps, whole = run("whole")
-    run("killed", seed=1)  # another run's checkpoint
+    run("killed", seed=1)  # leaves the checkpoint of another recipe
     with monkeypatch.context() as killing:
         killing.setattr(training, "watched", lambda steps, *_: steps[:2])
         _, half = run("killed")

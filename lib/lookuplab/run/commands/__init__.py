@@ -1,8 +1,8 @@
-"""Turns functions into commands: parameters become arguments, keyword-only parameters become
-options.
+"""Turns functions into commands: a function's parameters become arguments, and its keyword-only
+parameters become options.
 
-Command modules import slow packages (torch, pandas) only when a command runs, so that `--help` is
-quick.
+The modules with commands import slow packages (torch, pandas) only when a command runs, so that
+`--help` is quick.
 """
 
 import inspect
@@ -27,8 +27,9 @@ SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 
 class Command(click.Command):
     """A command made from a function. Types and defaults come from the function's signature: a
-    ``Literal`` is a choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The
-    docstring is the help text; its last part, ``Args:``, describes each option.
+    ``Literal`` becomes a choice, a ``tuple`` an option that may be given several times, and a
+    ``bool`` a flag. The docstring is the help text; its last part, ``Args:``, describes the
+    options.
     """
 
     def __init__(self, name: str | None, callback: Callable[..., None], **_options: Any):
@@ -39,8 +40,8 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UserError if one of them is empty. An argument is empty if it
-        is a shell variable that is not set; the command must not use its default instead.
+        """Parse the arguments. Raises UserError if one of them is empty. This happens if it is a
+        shell variable that is not set, and the command must not run with a default instead.
         """
         for before, text in zip([self.name, *args], args, strict=False):
             if not text or re.fullmatch("--[a-z-]+=", text):
@@ -60,8 +61,8 @@ class Command(click.Command):
 
 
 def keep_inputs(output: Path, given: Iterable[Any]) -> None:
-    """Raise UserError if ``output`` is an existing file and one of the values (paths, texts, tuples
-    of them) names the same file, perhaps by another path or through a link.
+    """Raise UserError if one of the ``given`` values (paths, texts, or tuples of these) names the
+    existing file ``output``, perhaps by another path or through a link.
     """
     for value in given:
         if isinstance(value, tuple):
@@ -97,8 +98,8 @@ class Group(click.Group):
 
 
 def run_module(module_command: click.Command) -> None:
-    """Run ``module_command`` as ``python -m MODULE`` and report errors as ``lookuplab`` does.
-    MODULE is the module with which Python was started.
+    """Run ``module_command`` when its module was started as ``python -m MODULE``, and report errors
+    as ``lookuplab`` does.
     """
     name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
     group = Group(commands={name: module_command}, context_settings=HELP)
@@ -114,7 +115,7 @@ class Place(click.Path):
 
 
 class Whole(click.types.IntParamType):
-    """The type of options that count something: a whole number of at most nine digits."""
+    """The type of options that are counts: a whole number of at most nine digits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         # IntRange is not used as the option's type, because `--help` would then show the limits
@@ -122,6 +123,7 @@ class Whole(click.types.IntParamType):
 
 
 def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
+    """Return the argument or option for a function's parameter. ``text`` is its description."""
     kind = parameter.annotation
     several = get_origin(parameter.annotation) is tuple
     if several or type(None) in get_args(kind):
@@ -147,8 +149,8 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
 
 
 def claimed_file(output: Path | None) -> None:
-    """Call ``claimed`` for a command's output file, unless it is None. A command does this before
-    it reads its input. Also raises UserError if ``output`` exists but is not a file.
+    """Reserve a command's output file (see ``claimed``), unless it is None. A command does this
+    before it reads its input. Also raises UserError if ``output`` exists but is not a file.
     """
     if output:
         paths.check_file(output)
@@ -156,8 +158,8 @@ def claimed_file(output: Path | None) -> None:
 
 
 def claimed(place: Path) -> None:
-    """Keep other commands from writing to ``place`` until this command has ended. Raises UserError
-    if another command is already writing there.
+    """Reserve a file or folder: no other command can write to ``place`` until this command has
+    ended. Raises UserError if another command is already writing there.
     """
     context = click.get_current_context(silent=True)
     place = place.absolute()
@@ -166,8 +168,8 @@ def claimed(place: Path) -> None:
 
 
 def pairs(texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``name=value`` texts, whose values are YAML, as in ``papermill -y``. Raises UserError
-    for a text without ``=``, for a name given twice, and for a value that is not YAML.
+    """Return {name: value} for texts ``name=value``, whose values are YAML, as in ``papermill -y``.
+    Raises UserError for a text without ``=``, a name given twice, and a value that is not YAML.
     """
     import yaml
 
@@ -180,15 +182,15 @@ def pairs(texts: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"{name}=... is given twice")
         try:
             values[name] = paths.parsed(yaml.safe_load, value)
-            json.dumps(values[name])  # fails for a date, which no parameter of a notebook can be
+            json.dumps(values[name])  # fails for a date, because no parameter can be a date
         except (ValueError, TypeError) as error:
             raise UserError(f"{value!r} is not YAML; put a text in quotes: {error}") from None
     return values
 
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
-    """Return a copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
-    UserError for an unknown name or a wrong value.
+    """Return a copy of ``defaults``, an instance of a dataclass, with fields changed by texts
+    ``name=value``. Raises UserError for an unknown name or a wrong value.
     """
     from lookuplab.results.provenance import fitted
 

@@ -1,4 +1,6 @@
-"""Implements ``lookuplab data``: fetches downloads, counts frequencies of APIs, marks corpora."""
+"""Implements ``lookuplab data``, which fetches downloads, counts how often APIs occur in code, and
+marks functions in code.
+"""
 
 import json
 from collections import Counter
@@ -18,8 +20,9 @@ from lookuplab.work import watched
 
 @click.group(cls=Group)
 def data() -> None:
-    """List and fetch the downloads named in data/sources.toml; count APIs and mark functions in
-    code.
+    """Fetch data; count APIs and mark functions.
+
+    Downloads are those named in data/sources.toml.
 
     \b
     Examples:
@@ -32,9 +35,10 @@ def data() -> None:
 
 @data.command("list")
 def list_sources() -> None:
-    """Print every download in data/sources.toml with its size, licence and use.
+    """List all downloads.
 
-    A star marks downloads that are already on this machine.
+    The command prints every download in data/sources.toml with its size, licence and purpose. A
+    star marks downloads that are already on this machine.
 
     \b
     Example:
@@ -47,10 +51,11 @@ def list_sources() -> None:
 
 @data.command("get")
 def get_source(name: str, *, yes: bool = False) -> None:
-    """Fetch the download NAME, or all downloads of the group NAME, and check size and sha256.
+    """Fetch a download, or a group of downloads.
 
-    What is already on this machine is not fetched again. An interrupted download is resumed. An
-    environment is a separate Python, into which pip installs the pinned packages.
+    Size and sha256 are checked. What is already on this machine is not fetched again, and an
+    interrupted download is resumed. An environment is a separate Python, into which pip installs
+    the pinned packages.
 
     \b
     Examples:
@@ -84,15 +89,18 @@ def mark(
     setting: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
-    """Extract functions with docstrings and mark, using Jedi, where completion helps.
+    """Mark where completion helps in functions.
 
-    REPOSITORIES are folders or names of installed packages. Settings (-s) are limits; files and
-    functions above a limit are left out. The defaults are max_files (500 per repository),
-    max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per
-    function) and max_model_tokens (128 tokens of --tokenizer per function).
+    The command extracts functions with docstrings from REPOSITORIES, which are folders or names of
+    installed packages. It puts a mark before each identifier that Jedi would have offered.
 
-    The command prints, for each reason, how many files and functions are left out for it. A bad
-    file does not stop the command.
+    Settings (-s) are limits. Files and functions above a limit are left out. The limits are
+    max_files (500 per repository), max_file_lines (1000 per file), max_lines (50 per function),
+    max_tokens (512 Python tokens per function) and max_model_tokens (128 tokens of --tokenizer per
+    function).
+
+    The command prints how many files and functions are left out for each reason. A file that cannot
+    be read does not stop the command.
 
     \b
     Examples:
@@ -102,11 +110,12 @@ def mark(
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
-        output: JSON Lines file, one function per line. Marks are kept beside the completion store
-            as soon as they are made, so a killed run resumes there when you repeat the command.
-        variant: The paper's Algorithm 1, or the replication package's version of it, with its rules
-            for docstrings.
-        tokenizer: A model whose tokens are counted for max_model_tokens. [default: no such limit]
+        output: JSON Lines file, one function per line. Marks are also stored as soon as they are
+            made, in the folder of the completion store. If a run is killed, repeat the command to
+            resume it.
+        variant: The paper's Algorithm 1, or the version of it in the replication package, which has
+            its own rules for docstrings.
+        tokenizer: A model, by whose tokens max_model_tokens counts. [default: no such limit]
         jobs: Number of Jedi processes. [default: one per processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -152,13 +161,16 @@ def frequencies(
     limit: int | None = None,
     index: Path | None = None,
 ) -> None:
-    """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
+    """Count how often each cloud API occurs in code.
 
-    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text`
-    or `code` (and `path`), a folder of such files, or a data set on the Hugging Face hub, which is
-    streamed: owner/name, optionally followed by a question mark and options of `load_dataset`.
-    Files that use no SDK are skipped without being parsed. Writes a CSV with the columns api
-    and count_name, one row per operation.
+    The command follows the paper's recipe (Appendix A.2, steps 3 and 5), and writes a CSV with the
+    columns api and count_name, one row per operation. Files that use no SDK are skipped without
+    being parsed.
+
+    SOURCE is one of: a folder with .py files; a .jsonl(.gz) or .parquet file with a field
+    `content`, `text` or `code` (and optionally `path`); a folder of such files; or a data set on
+    the Hugging Face hub, which is streamed. A data set is written owner/name, optionally followed
+    by a question mark and options of `load_dataset`.
 
     \b
     Examples:
@@ -170,7 +182,7 @@ def frequencies(
     Args:
         output: CSV file to write.
         limit: Read at most this many files.
-        index: API index to use instead of the committed one.
+        index: An API index (index.jsonl.xz) to use instead of the committed one.
     """
     from lookuplab.cloudapi.specs import INDEX, load_index
     from recipes.cloudapi import frequency

@@ -1,5 +1,5 @@
-"""Implements ``lookuplab verify``, ``claims``, ``results`` and ``report``, which check and show the
-outputs of earlier runs. No notebook is run.
+"""Implements ``lookuplab verify``, ``claims``, ``results`` and ``report``, which check or show the
+results of earlier runs. No notebook is run.
 """
 
 import runpy
@@ -17,16 +17,17 @@ from lookuplab.work import Progress
 
 @command()
 def verify(name: str | None = None, *, profile: str = "") -> None:
-    """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.
+    """Compare fresh figures with committed ones.
 
+    The command compares numbers, pictures and answers in figures/PROFILE/ with those in git's HEAD.
     No notebook is run. NAME is a paper, or a notebook as for `lookuplab run`; without NAME, all
     figures are compared.
 
     On the same type of processor and with the same number of threads, everything must be equal byte
-    for byte. Otherwise floats may differ in the last digits, and by more only where a near tie
-    changed an answer; those answers are listed. Timings are not compared. The exit code is 0 if
-    nothing differs and 1 if something does. A figure that was not regenerated counts as different;
-    without NAME, this does not apply to notebooks that run only on demand.
+    for byte. Otherwise floats may differ in the last digits. They may differ by more only where a
+    near tie between two tokens changed an answer; such answers are listed. Timings are not
+    compared. The exit code is 0 if nothing differs, and 1 if something does. A figure that was not
+    regenerated counts as different, unless NAME is left out and its notebook runs only on demand.
 
     \b
     Examples:
@@ -63,16 +64,16 @@ def claims(
     For each claim, the command prints the paper's value, our value with its 95% interval, n, and
     two verdicts.
 
-    The first verdict is about the direction. The claim *holds* or *fails* if the whole interval is
-    on one side of the claimed bound, and is *open* if the interval contains the bound.
-    Claims whose artifact is missing are *not run*; one line says how many there are. A claim about
-    validity is *not testable: floor* on models that get hardly anything right (for example, if the
-    intervals begin below 5% valid calls in every class). A claim on sizes is *not testable: sizes*
-    if no two models belong to the same family.
+    The first verdict is about the direction. The claim *holds* if the whole interval is on the
+    claimed side of a bound, *fails* if the whole interval is on the other side, and is *open* if
+    the interval contains the bound. Claims whose artifact is missing are *not run*; one line says
+    how many there are. A claim about validity is *not testable: floor* on models that get hardly
+    anything right (for example, if the intervals begin below 5% valid calls in every class). A
+    claim about sizes is *not testable: sizes* if no two models belong to the same family.
 
     The second verdict is about the size: whether our interval *covers* the number printed in the
-    paper. Two of our numbers are compared through the interval of their difference (the paired
-    interval, if the artifact has one).
+    paper. If a claim compares two of our numbers, this is the interval of their difference (the
+    paired interval, if the artifact has one).
 
     The exit code is 0 whatever the verdicts, because a failed claim is a result, too.
 
@@ -103,10 +104,11 @@ def claims(
 
 @command()
 def results(*, profile: str = "mini") -> None:
-    """Print the page RESULTS.md: each notebook's picture, result and verdicts on the claims.
+    """Print the page RESULTS.md.
 
-    Nothing is run. Sentences and pictures are those of the last run; `lookuplab draw` regenerates
-    them from the numbers.
+    The page has each notebook's picture, its result, and the verdicts on the claims. Nothing is
+    run. Sentences and pictures are those of the last run; `lookuplab draw` makes them again from
+    the numbers.
 
     \b
     Example:
@@ -122,12 +124,13 @@ def results(*, profile: str = "mini") -> None:
 
 @command()
 def report(*, profile: str = "mini") -> None:
-    """Build a static site of the last runs in runs/report and print the path of its front page.
+    """Build a static site of the last runs.
 
-    The site opens in a browser straight from disk. It shows every artifact with its picture,
-    numbers, provenance and verdicts on the papers' claims, every notebook, and the documentation.
-    Artifacts are those of the last run (in a fresh checkout, the committed ones); notebooks have
-    outputs if they ran here. Nothing is executed or fetched.
+    The site is written to runs/report, and the path of its front page is printed. A browser can
+    open it straight from the disk. It shows every artifact with its picture, numbers, provenance
+    and verdicts on the papers' claims; every notebook; and the documentation. Artifacts are those
+    of the last run (in a fresh checkout, the committed ones). Notebooks have outputs if they ran on
+    this machine. Nothing is executed or fetched.
 
     \b
     Examples:

@@ -1,8 +1,8 @@
 """Implements ``lookuplab score``, which judges completions that were generated elsewhere.
 
-The steps are the same for every benchmark: lines are read, ``lookuplab.benchmark`` judges them, the
-judgements are written, and a table summarises them. There is a command for each benchmark. The
-command defines how a line becomes a task and a completion, and what the table shows.
+The steps are the same for every benchmark: lines are read, ``lookuplab.benchmark`` judges the
+completions in them, the judgements are written, and a table summarises them. There is a command for
+each benchmark. It defines how a line becomes a task and a completion, and what the table shows.
 """
 
 import json
@@ -34,8 +34,8 @@ Read = Callable[[Line], "tuple[Any, Completion]"]
 
 
 class Benchmarks(Group):
-    """The group of the benchmarks' commands. A name of the form ``module:Class`` is a command, too,
-    which scores completions of the benchmark with this class.
+    """The group of the commands of `lookuplab score`, one for each benchmark. A user's own
+    benchmark has a command, too, which is called ``module:Class`` after the benchmark's class.
     """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -46,10 +46,10 @@ class Benchmarks(Group):
         def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
 
-            Each line has the fields id (of a task) and completion, or the fields that the
-            benchmark's method `line` reads. Several lines with the same id are samples of one task,
-            in order. For each line, the command writes id, cluster, sample and the columns of
-            `judge`.
+            Each line has the fields id (of a task) and completion, or whatever fields the
+            benchmark's method `line` reads. Several lines with the same id are samples for one
+            task, in order. For each line, the command writes id, cluster, sample and the columns
+            that `judge` returns.
 
             Args:
                 output: Write the judgements to this file instead of stdout.
@@ -76,8 +76,8 @@ def score() -> None:
     """Judge completions that were generated elsewhere.
 
     FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same
-    form, and a table with intervals is printed (to stderr when the judgements go to stdout). A
-    benchmark of your own is named by its class, module:Class.
+    form. A table with intervals is printed (to stderr if the judgements go to stdout). For a
+    benchmark of your own, the command is the name of its class, module:Class.
 
     \b
     Examples:
@@ -97,14 +97,14 @@ def judged_file(
     fields: Sequence[str],
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
-    """Read the lines of ``file`` and judge them. Return the object on each line, and the frame of
-    ``benchmark.judged`` with an empty column ``model``.
+    """Read the lines of ``file`` and judge their completions. Return the objects on the lines, and
+    a frame with their judgements (``benchmark.judged``), in which the column ``model`` is empty.
 
-    ``fields`` are the possible names of the field with the completion. A completion that is null
-    counts as empty. If ``samples`` is False, lines that repeat an id are left out. Messages give
-    the numbers of such lines, of tasks without a line and, if tasks have different numbers of
-    samples, the lowest and the highest number. Raises UserError with file and line number for an
-    invalid line.
+    ``read`` turns a line into a task and a completion. ``fields`` are the possible names of the
+    field with the completion. A completion that is null counts as empty. If ``samples`` is False,
+    lines that repeat an id are left out. Print how many completions are null, how many lines are
+    left out, how many tasks have no line and, if this differs between tasks, how many samples a
+    task has. Raises UserError, with file and line number, for an invalid line.
     """
     from lookuplab.benchmark import judged
 
@@ -142,7 +142,7 @@ def judged_file(
 
 
 def check_logprobs(record: Line) -> None:
-    """Raise UserError if the line has invalid log-probabilities (``models.store.faulty``)."""
+    """Raise UserError if a line has invalid log-probabilities (``models.store.faulty``)."""
     for name in ("token_logprobs", "logprobs"):
         given = record.get(name)
         if given is not None and (fault := faulty(given, record.get("tokens"))):
@@ -150,7 +150,9 @@ def check_logprobs(record: Line) -> None:
 
 
 def check_fields(record: Line, **types: Any) -> None:
-    """Raise UserError if a field is missing, has the wrong type or is an empty list."""
+    """Raise UserError if a field is missing, has another type than ``types`` says, or is an empty
+    list.
+    """
     for name, type_ in types.items():
         value = record.get(name)
         if not isinstance(value, type_) or value == []:
@@ -160,9 +162,9 @@ def check_fields(record: Line, **types: Any) -> None:
 
 
 def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
-    """Return a function that turns a line into a task and a completion. A line has the task's id in
-    the field ``id_field`` and the completion's text in ``text_field``. Several lines for one task
-    are numbered as its samples.
+    """Return a function that turns a line into a task and a completion. The field ``id_field`` of a
+    line has the task's id, and ``text_field`` the completion's text. Several lines for one task are
+    numbered as its samples.
     """
     from lookuplab.benchmark import written
 
@@ -188,8 +190,9 @@ def write(
     rows: Sequence[Line],
     *notes: str,
 ) -> None:
-    """Write each line's id and judgement to ``output`` or, if it is None, to stdout. Then print a
-    table of ``rows`` (made by ``scoring.rates.row``), with the notes below it.
+    """Write a line for each of the ``records``, with its id and its judgement (``columns``), to
+    ``output`` or, if that is None, to stdout. Then print a table of ``rows`` (made by
+    ``scoring.rates.row``), with the notes below it.
     """
     import pandas as pd
 
@@ -210,18 +213,20 @@ def write(
 
 @score.command()
 def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = None) -> None:
-    """Score completions of CloudAPIBench prompts: valid API invocation and failure category.
+    """Score calls of CloudAPIBench.
 
-    Each line has the fields id, candidate, target, provider, client and, where several packages
-    share a class name, service. `candidate` is what the model wrote after the prompt's `client.`,
-    taken literally: nothing is stripped. `target` may be a list of names; the call must bind to one
-    of them.
+    The command judges whether a completion is a valid call of the task's API, and if not, in which
+    way it fails. Each line has the fields id, candidate, target, provider, client and, if several
+    packages share the name of the client's class, service. `candidate` is what the model wrote
+    after the prompt's `client.`; nothing is stripped from it. `target` may be a list of names; the
+    call must bind to the signature of one of them.
 
-    For each line, the command writes id, valid, valid_closed, category, call, name (what is
-    called), reason, flags, exists_anywhere (the name is in the index) and cluster (the target, by
-    which intervals are clustered). Below the table, categories and flags are counted. The flags are
-    unresolved_splat (judged by the visible arguments, because *x or **x hides others) and
-    unknown_target (no target is a method of the client, so nothing is valid).
+    For each line, the command writes id, valid, valid_closed, category, call, name (of what is
+    called), reason, flags, exists_anywhere (whether the name is in the index) and cluster (the
+    target, by which intervals are clustered). Below the table, it prints how often each category
+    and flag occurs. The flags are unresolved_splat (only the visible arguments were judged, because
+    *x or **x hides others) and unknown_target (no target is a method of the client, so no call is
+    valid).
 
     \b
     Examples:
@@ -230,8 +235,8 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        index: A different API index (index.jsonl.xz), for example of a package (provider python),
-            built by `python -m recipes.cloudapi.packages`.
+        index: An API index (index.jsonl.xz) to use instead of the committed one, for example the
+            index of a package (provider python) from `python -m recipes.cloudapi.packages`.
     """
     from lookuplab.benchmark import rate_rows
     from lookuplab.cloudapi.bench import CloudApiBench
@@ -276,22 +281,24 @@ def toolgen(
     variant: Literal["paper", "package-2023", "package-2024"] = "paper",
     scheduler: str | None = None,
 ) -> None:
-    """Score generated functions in their repositories: similarity, dependency coverage and success
-    rate.
+    """Score functions in their repositories.
 
-    Each line has the fields id, repository (a folder), file (relative to the repository), line (of
-    the `def` to replace; the existing function is the reference) and prediction (the whole
-    function, or its body). If an answer does not parse in its place, because it is fenced,
-    surrounded by words or lacks its first indentation, the function or body is cut out of it. By
-    the rules of a package (--variant), the answer is inserted as it is. Comments for pylint in an
-    answer are dropped. The table counts empty bodies, to which pylint never objects, and original
-    functions to which pylint objects. No file of a repository is changed. The answers of Jedi and
-    pylint are kept next to the completion store, so an interrupted run resumes where it stopped. By
-    the rules of a package, coverage also needs the field marked_body: the reference's body as
+    The metrics are similarity, dependency coverage and success rate. Each line has the fields id,
+    repository (a folder), file (relative to the repository), line (of the `def` to replace; the
+    existing function is the reference) and prediction (the whole function, or its body).
+
+    If a prediction does not parse in its place, because it is fenced, surrounded by words or lacks
+    its first indentation, the function or body is cut out of it. With the rules of a package
+    (--variant), the prediction is inserted as it is. Comments for pylint in a prediction are
+    dropped. No file of a repository is changed. The answers of Jedi and pylint are stored in the
+    folder of the completion store, so an interrupted run resumes where it stopped.
+
+    With the rules of a package, coverage also needs the field marked_body: the reference's body as
     written by `lookuplab data mark --variant package`.
 
-    Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
-    the model's tokenizer is not known here.
+    Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens,
+    because the model's tokenizer is not known here. The table also counts empty bodies, to which
+    pylint never objects, and original functions to which pylint objects.
 
     \b
     Example:
@@ -299,8 +306,8 @@ def toolgen(
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        variant: Metrics as the paper defines them, or as the authors' package computes them: the
-            package of 2023, before arXiv v1, or that of 2024, for the journal (docs/toolgen.md).
+        variant: Metrics as the paper defines them, or as the authors' package computes them. There
+            are two: of 2023, before arXiv v1, and of 2024, for the journal (docs/toolgen.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
@@ -310,7 +317,7 @@ def toolgen(
 
     def read(record: Line) -> "tuple[Any, Completion]":
         function, completion = function_of(record)
-        if output:  # the output must be neither this file nor another module of its repository
+        if output:  # the output must not replace this file or another module of its repository
             is_module = output.suffix == ".py" and function.root in output.resolve().parents
             keep_inputs(output, [function.root / function.file, *([output] if is_module else [])])
         return function, completion
@@ -365,29 +372,31 @@ def ds1000(
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> None:
-    """Run answers to DS-1000 problems against their tests, in a sandbox.
+    """Run answers to DS-1000 in a sandbox.
 
-    The process that runs an answer has no access to the test, the expected result or the verdict.
+    Each answer is run and tested by its problem's test. The process that runs an answer has no
+    access to the test, the expected result or the verdict. There is one exception: tests that look
+    at figures (Matplotlib's) share a process with the answer, so a malicious answer could change
+    them.
 
     Each line has the fields problem_id and solution. Several lines with the same problem_id are
     samples for one problem, in order. The files of DS-1000's authors (data/*-answers.jsonl) can be
-    read unchanged. In these files, the field code takes the place of solution; it is a text, or a
-    list of which only the first text counts. The id is in the field metadata or id. Code is cut out
-    of an answer as the authors do it, unless --variant is repaired.
+    read unchanged: there, the field code takes the place of solution (a text, or a list of which
+    only the first text counts), and the id is in the field metadata or id. Code is cut out of an
+    answer as the authors do it, unless --variant is repaired.
 
-    An answer is not judged if its problem's reference solution fails here (because it needs the
-    network, for example; see docs/score.md), or if the reference passes only in one process with
-    its test. Such answers are counted below the table, with every reason, and are part of no rate.
-    The tests that look at figures (Matplotlib's) always share a process with the answer, so a
-    malicious answer could change them. Each reference solution runs once per environment. Verdicts
-    are kept next to the completion store, so an interrupted run resumes where it stopped.
+    An answer is not judged if the reference solution of its problem fails here (for example,
+    because it needs the network; see docs/score.md), or passes only in one process with its test.
+    Such answers are listed below the table with the reasons, and count in no rate. Each reference
+    solution runs once per environment. Verdicts are stored in the folder of the completion store,
+    so an interrupted run resumes where it stopped.
 
-    For each answer, in input order, the command writes problem_id, sample, passed (null if the
-    answer is not judged), error and cluster (the origin problem). The table shows pass@1 (mean over
-    problems) by library and by kind of perturbation, and how far perturbed problems are below the
-    problems that they were made from. If problems differ in their number of samples, it also shows
-    passed (the average pass rate, mean over answers). Intervals are clustered by origin problem.
-    The notebook published/ds1000 compares our counts on the authors' files with the printed ones.
+    For each answer, in the order of the input, the command writes problem_id, sample, passed (null
+    if the answer is not judged), error and cluster (the original problem). The table shows pass@1
+    (mean over problems) by library and by kind of perturbation, and how far pass@1 of perturbed
+    problems is below pass@1 of their originals. If problems differ in their number of samples, it
+    also shows passed, the mean over answers. Intervals are clustered by original problem. The
+    notebook published/ds1000 compares our counts on the authors' files with the printed ones.
 
     \b
     Examples:
@@ -400,10 +409,10 @@ def ds1000(
         output: Write the verdicts to this file instead of stdout.
         environment: The Python that runs the tests: an environment made by `lookuplab data get`, or
             the path of a Python.
-        sandbox: How the programs are contained; none means no protection. [default: namespaces]
-        variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or
-            unindented answers.
-        workers: Number of servers that run at once. [default: one per CPU]
+        sandbox: How programs are isolated; none means no protection. [default: namespaces]
+        variant: How code is cut out of an answer: as DS-1000 does it, or so that fenced and
+            unindented answers are not lost.
+        workers: Number of processes that run answers in parallel. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
@@ -440,9 +449,9 @@ def ds1000(
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
-    """Return pass@1 by library and by kind of perturbation, and how much lower pass@1 is for
-    perturbed problems than for the original problems (the paper's Figure 5). Only problems whose
-    samples are all judged count.
+    """Return rows with pass@1 by library and by kind of perturbation, and with how much lower
+    pass@1 is for perturbed problems than for their originals (Figure 5 of the StackOverflow paper).
+    A problem counts only if all its samples are judged.
     """
     from lookuplab.stackoverflow import scores
 
@@ -453,8 +462,8 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
 
 def as_published(record: Line) -> int:
     """Add the fields problem_id and solution to a line in the format of DS-1000's authors. If the
-    line has a list of texts, only the first is used, as in the authors' script. Return how many
-    texts are not used.
+    line has a list of texts, use only the first, as the authors' script does. Return how many texts
+    are not used.
     """
     about, text = record.get("metadata"), record.get("solution")
     text = record.get("code") if text is None else text

@@ -12,8 +12,8 @@ from lookuplab.models.store import AnswerStore, CompletionStore
 from lookuplab.run.commands import Group, claimed
 from lookuplab.work import watched
 
-AT_ONCE = 1000  # rows that are read from a store at once
-SHOWN = 200  # characters of a difference that are printed
+AT_ONCE = 1000  # the number of rows that are read from a store at once
+SHOWN = 200  # the number of characters that are printed of a difference
 
 
 @click.group(cls=Group)
@@ -28,15 +28,17 @@ def store() -> None:
 
 @store.command()
 def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
-    """Add the completions, marks, judgements and verdicts of STORES to one store.
+    """Add all answers in STORES to one store.
 
-    Name a store by its folder, or by its file of completions (the file that LOOKUPLAB_STORE names);
-    the store's other files are in the same folder. Journals of processes that shared a file system
-    are read, too. Answers that differ only in the last digits of their log-probabilities, which
-    depend on the batch, count as equal. If answers are equal, the one in the output is kept or, if
-    the output has none, the one in the store named first. If two stores answer one question
-    differently, the merge stops there with exit code 2, and no answer in the output is replaced.
-    STORES are not changed. To resume a merge that was killed, repeat the command.
+    The answers are completions, marks, judgements and verdicts. Name a store by its folder, or by
+    its file of completions (the file that LOOKUPLAB_STORE names); the store's other files are in
+    the same folder. The journals of processes that shared a file system are read, too.
+
+    Answers that differ only in the last digits of their log-probabilities, which depend on the
+    batch, count as equal. Of equal answers, the one in the output is kept or, if the output has
+    none, the one in the store named first. If two stores answer one question differently, the merge
+    stops there with exit code 2, and no answer in the output is replaced. STORES are not changed.
+    To resume a merge that was killed, repeat the command.
 
     \b
     Examples:
@@ -64,28 +66,29 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 
 def located(place: Path) -> Path:
-    """Return the path of a store's file of completions. ``place`` is this file, or its folder."""
+    """Return the path of a store's file of completions. ``place`` is the file or its folder."""
     place = paths.expanded(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
 def opened(kind: type[AnswerStore], completions: Path) -> AnswerStore:
-    """Return the store of this kind. The store of completions is the file ``completions``; other
-    kinds of stores are files in the same folder.
+    """Return a store of the given kind. A store of completions is the file ``completions`` itself;
+    stores of other kinds are files in the same folder.
     """
     is_own = kind is CompletionStore
     return kind(completions if is_own else completions.with_name(f"{kind.name}.sqlite"))
 
 
 def rows(kind: type[AnswerStore], file: Path) -> list[str]:
-    """Return the sorted keys of a store. ``file`` is the file of completions."""
+    """Return the sorted keys of a store. ``file`` is the file of completions in its folder."""
     with opened(kind, file) as store:
         return sorted(store.present())
 
 
 def copied(kind: type[AnswerStore], file: Path, target: Path) -> int:
-    """Add the rows of one kind of store to that kind of store beside ``target``. Return how many
-    rows were added. Raises UserError if the two stores answer one question differently.
+    """Add the rows of one kind of store to the store of the same kind in another folder. ``file``
+    and ``target`` are the files of completions in the two folders. Return how many rows were added.
+    Raises UserError if the two stores answer one question differently.
     """
     keys = rows(kind, file)
     count = 0

@@ -27,10 +27,11 @@ def train() -> None:
 
 def steady() -> None:
     """Set up this process so that training on a CPU is fast."""
-    # spinning threads starve each other on a shared machine
+    # on a shared machine, threads that spin while they wait take the processor from those that work
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with suppress(OSError, AttributeError):  # no glibc
-        # by default glibc returns large arrays to the system, which makes a step 50% slower
+        # By default, glibc returns the memory of large arrays to the system, and asks for it again
+        # in the next step, which makes a step 50% slower.
         for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
             ctypes.CDLL(None).mallopt(option, value)
 
@@ -57,12 +58,13 @@ def toolgen(
     save_every: int = 200,
     work: Path | None = None,
 ) -> None:
-    """Fine-tune a causal or encoder-decoder model on pairs of docstring and function.
+    """Fine-tune a model on docstrings and functions.
 
-    The method is that of ToolGen, Section IV-B. If a run is killed, repeat the command to resume
-    from the last checkpoint. Pairs that are too long are left out, and their number is printed.
+    The model may be a decoder or an encoder-decoder. The method is that of ToolGen, Section IV-B.
+    If a run is killed, repeat the command to resume from the last checkpoint. Pairs of docstring
+    and function that are too long are left out, and their number is printed.
 
-    Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs per step, over all
+    Settings (-s) change a recipe: epochs, learning_rate, batch_size (pairs per step, over all
     processes and parts), accumulation (the number of parts into which a batch is split to save
     memory), seed, lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (a
     number below 1 is a share of all steps), max_tokens (longer pairs are left out; null means the
@@ -70,7 +72,7 @@ def toolgen(
     signature and body) and validation (the number of pairs held out; the checkpoint with the lowest
     loss on them is kept).
 
-    Settings that are true or false are lora_embeddings (trains the embeddings, too), bf16,
+    These settings are true or false: lora_embeddings (trains the embeddings, too), bf16,
     group_by_length (puts pairs of similar length into one batch, which needs less padding) and
     checkpoint_activations (takes less memory and more time).
 
@@ -89,19 +91,18 @@ def toolgen(
         base: The model to start from: a folder, a mini model, or a name on the hub.
         corpus: JSON Lines file written by `lookuplab data mark`; may be compressed (.gz).
         output: Folder to write; must not exist.
-        variant: Train with marks (toolgen), or on the same functions without marks (base).
-        recipe: The settings of the paper or of the replication package; -s changes individual
-            settings.
+        variant: Train on functions with marks (toolgen), or on the same functions without (base).
+        recipe: The settings of the paper or, with package-, of the replication package.
         setting: NAME=VALUE changes one of the settings above; repeatable.
-        no_signature: The model reads the docstring alone and learns to write the signature, too, as
-            in the paper's Algorithm 2. By default, the model also reads the signature, as in the
-            package. Run notebooks on such a model with -p given_signature=false.
+        no_signature: The model reads only the docstring and learns to write the signature, too, as
+            in the paper's Algorithm 2. Run notebooks on such a model with -p given_signature=false.
+            By default, the model also reads the signature, as in the replication package.
         limit: Use only this many functions from the start of the corpus.
         half: Store the weights in fp16.
         save_every: Number of steps between checkpoints.
         work: Folder for checkpoints and logs [default: in runs/train].
     """
-    # a launcher sets these variables; Accelerate reads all three
+    # A launcher sets these variables. Accelerate reads all three, so all are checked here.
     rank, *_ = (stated(name, 0, -1) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
     if rank <= 0:  # of several processes, only the first claims the folder and prints
         claimed(output)

@@ -1,4 +1,4 @@
-"""The contract: a benchmark in a dozen lines is asked, judged and counted."""
+"""Tests the interface of benchmarks: a benchmark of a dozen lines is asked, judged and counted."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from lookuplab.models import Decoding, Prompt
 
 @dataclass
 class Doubling(Benchmark[SimpleNamespace]):
-    """Twice a number; two numbers of one decade are one cluster."""
+    """Asks for twice a number. Two numbers of one decade are one cluster."""
 
     tasks: list = field(
         default_factory=lambda: [SimpleNamespace(id=f"t{n}", n=n) for n in (1, 2, 11)]
@@ -36,7 +36,7 @@ class Doubling(Benchmark[SimpleNamespace]):
 
 @pytest.fixture
 def model(scripted):
-    """Doubles the number in sample 0, and says nothing in sample 1."""
+    """Return a model that doubles the number in sample 0 and answers nothing in sample 1."""
     return scripted(lambda prompt, sample: (1 - sample) * str(2 * int(prompt.text.split()[2])))
 
 

@@ -1,5 +1,5 @@
-"""What is committed under figures/mini comes from clean commits, one for each paper, and every
-number says where it comes from.
+"""Tests that everything committed under figures/mini comes from clean commits, one for each paper,
+and that every number says where it comes from.
 """
 
 import json
@@ -17,7 +17,9 @@ from lookuplab.run.cli import cli
 
 @pytest.fixture(scope="module")
 def figures():
-    """As git has them: a run of one's own in the working tree is another matter."""
+    """Return the figures as git has them, because the working tree may contain figures of a user's
+    own run.
+    """
     try:
         return verify.committed("mini")
     except UserError as error:
@@ -49,11 +51,14 @@ def test_all_artifacts_of_a_paper_were_made_by_one_commit_without_other_changes(
 
 @pytest.mark.parametrize("artifact", ["fig9_confidence", "apibench"])
 def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, monkeypatch):
-    """By the cells tagged ``draw``, without a model. `make reproduce` draws all, and compares."""
+    """The cells tagged ``draw`` make them without a model. `make reproduce` draws and compares all
+    of them.
+    """
     for profile in ("mini", "published"):
         shutil.copytree(paths.FIGURES / profile, tmp_path / profile)
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", "")  # the command sets it
+    # the command changes it, and monkeypatch restores it
+    monkeypatch.setenv("LOOKUPLAB_FIGURES", "")
     before = {file: file.read_bytes() for file in tmp_path.rglob(f"{artifact}.[spt][vnx][gt]")}
     for file in before:
         file.unlink()
@@ -62,7 +67,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
     assert [file.name for file in before if file.read_bytes() != before[file]] == []
 
 
-@pytest.mark.usefixtures("figures")  # skips where git has none
+@pytest.mark.usefixtures("figures")  # skip the test if git has no figures
 @pytest.mark.parametrize(
     ("page", "command"),
     [
@@ -73,7 +78,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
     ],
 )
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):
-    for name, content in verify.committed("").items():  # of all profiles
+    for name, content in verify.committed("").items():  # the figures of all profiles
         file = tmp_path / "figures" / name
         paths.made(file.parent)
         file.write_bytes(content)

@@ -1,5 +1,5 @@
-"""The committed record fits the code at HEAD: its conditions, packages and rows. `make reproduce`
-makes a share of the rows anew.
+"""Tests that the committed record fits the code at HEAD: its conditions, packages and rows. `make
+reproduce` generates a share of the rows again.
 """
 
 import io

@@ -1,5 +1,5 @@
-"""pyproject.toml says what is needed, constraints.txt which version; environment.yml and the
-Makefile use the two.
+"""Tests that pyproject.toml names the packages that are needed, that constraints.txt gives their
+versions, and that environment.yml and the Makefile use both.
 """
 
 import importlib.metadata
@@ -21,12 +21,12 @@ from lookuplab.paths import ROOT
 LINES = re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PINNED = {canonicalize_name(line.partition("==")[0]) for line in LINES}
-# vLLM wants other versions of some packages, so it has an environment of its own
+# vLLM needs other versions of some packages, so it has an environment of its own
 VLLM = re.findall(r"^[^#\n].*", (ROOT / "constraints-vllm.txt").read_text(), re.MULTILINE)
 
 
 def needed(lines, **here):
-    """(name, requirement) of those that are needed where this holds."""
+    """Yield (name, requirement) of the lines that apply in the environment ``here``."""
     for one in map(Requirement, lines):
         if one.marker is None or one.marker.evaluate(here):
             yield canonicalize_name(one.name), one
@@ -42,7 +42,9 @@ def test_every_line_of_the_constraints_pins_one_version_and_each_python_gets_one
 
 
 def test_what_is_pinned_installs_on_the_python_of_debian_12():
-    """The containers are made from it. Only what is installed here says which Python it needs."""
+    """The containers are built from Debian 12. Only packages that are installed here say which
+    Python they need.
+    """
     refused = []
     for name, one in needed(LINES, python_version="3.11", python_full_version="3.11.2"):
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -63,11 +65,13 @@ def test_every_declared_dependency_is_pinned_and_only_there_and_the_core_is_smal
 
 
 def test_every_dependency_of_a_pinned_package_is_pinned():
-    """Of what is installed for this machine: a package's markers decide what it needs here."""
+    """Only packages that are installed on this machine are tested. A package's markers decide what
+    it needs here.
+    """
     installed = {canonicalize_name(one.name) for one in importlib.metadata.distributions()}
     for name in PINNED & installed:
         for other, _ in needed(importlib.metadata.requires(name) or (), extra=""):
-            # torch pins its own
+            # torch pins these itself
             own = re.match(r"nvidia-|cuda-|triton|setuptools", other)
             assert own or other in PINNED, f"{name} needs {other}"
 
@@ -84,7 +88,7 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
 
 
 def test_the_index_of_pytorch_is_asked_for_torch_alone():
-    """Where it cannot be reached, pip would try it again and again for each package."""
+    """If the index could not be reached, pip would try it again and again for each package."""
     plan = subprocess.check_output(["make", "-n", "-B", "test", "TORCH=cpu"], cwd=ROOT, text=True)
     asking = re.findall(r"constraints.txt (\S+) .*download.pytorch.org/whl/cpu$", plan, re.M)
     assert asking == ["torch==2.13.0"] and plan.count("download.pytorch.org") == 1
@@ -104,7 +108,7 @@ cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()
 
 
 def test_what_lacks_a_package_of_an_extra_says_in_one_line_what_to_install(tmp_path, run_python):
-    """In one process for all, which cannot import the packages of extras."""
+    """One process, which cannot import the packages of extras, tries all lines."""
     script = f"""
 import sys
 from pathlib import Path
@@ -128,8 +132,8 @@ for line in {DOORS.strip().splitlines()!r}:
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
-    """Runs `make` in a folder of its own, where Python 3.13 does not run and the others only say
-    yes.
+    """Return a function that runs `make` in a folder of its own. Python 3.13 does not run there,
+    and the other versions of Python do nothing and succeed.
     """
     (tmp_path / "data").mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "data/python-sources.txt"):
@@ -138,7 +142,8 @@ def make(tmp_path, monkeypatch):
         (python := tmp_path / f"python3.{version}").write_text(f"#!/bin/sh\nexit {status}\n")
         python.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    for name in ("PYTHON", "MAKEFLAGS", "MAKELEVEL"):  # of the make that runs the tests
+    # these may come from the make that runs the tests
+    for name in ("PYTHON", "MAKEFLAGS", "MAKELEVEL"):
         monkeypatch.delenv(name, raising=False)
     return lambda *arguments: subprocess.run(
         ["make", *arguments], cwd=tmp_path, capture_output=True, text=True
@@ -149,7 +154,7 @@ def make(tmp_path, monkeypatch):
 def test_a_python_that_is_missing_or_does_not_run_is_one_clear_line(make, tmp_path, python):
     done = make("reproduce", f"PYTHON={python}")
     assert done.returncode == 2
-    said, _ = done.stderr.splitlines()  # the other line is make's own
+    said, _ = done.stderr.splitlines()  # make itself prints the other line
     assert "3.11" in said and "make PYTHON=" in said
     assert not (tmp_path / ".venv").exists()
     assert '"python3.12" -m venv' in make("-n", "lab").stdout, "the newest one that runs"
@@ -161,7 +166,9 @@ def test_only_make_lab_installs_jupyterlab(make):
 
 
 def test_uv_installs_where_there_is_one_unless_pip_knows_other_places(make, tmp_path):
-    """uv reads none of pip's settings. What it cannot install, pip tries again."""
+    """uv is not used if pip has settings, because uv does not read them. What uv cannot install,
+    pip tries again.
+    """
     (uv := tmp_path / "uv").write_text("#!/bin/sh\n")
     uv.chmod(0o755)
     plan = make("-n", "lab").stdout

@@ -1,4 +1,4 @@
-"""Messages for users."""
+"""Tests messages for users."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_lack_of_memory_is_one_line(error):
 
 
 def test_a_process_that_ran_out_of_memory_stores_and_shows_nothing(run_python):
-    """Also if a parser took the failed allocation for a syntax error."""
+    """This also holds if a parser reported the failed allocation as a syntax error."""
     code = """
 import resource
 from lookuplab.errors import check_memory
@@ -65,7 +65,7 @@ def test_an_error_of_the_disk_is_one_line(number):
 
 
 def test_a_path_that_cannot_be_read_as_a_folder_is_one_line():
-    """Such as some in /proc, when someone names the root of the disk."""
+    """For example, some paths in /proc cannot be read, if a user names the root of the disk."""
     assert "cannot use x: Invalid argument" in explained(OSError(22, "Invalid argument", "x"))
 
 

@@ -1,5 +1,6 @@
-"""A notebook gives the same numbers whatever executes it, and from whatever folder: a quick one of
-each paper in a way of its own. `make reproduce` executes them all, in the kit's own way.
+"""Tests that a notebook gives the same numbers whatever executes it, and from any folder. One quick
+notebook of each paper is executed in one of the ways. `make reproduce` executes all notebooks in
+the kit's own way.
 """
 
 import os
@@ -30,7 +31,7 @@ stackoverflow/retrieval_only nbconvert elsewhere
 @pytest.mark.parametrize("case", CASES.strip().splitlines())
 def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
     id, way, place = case.split()
-    checkout = paths.made(tmp_path / "kit")  # so that nothing is written to this one
+    checkout = paths.made(tmp_path / "kit")  # so that nothing is written to the tested checkout
     for name in ("data", "notebooks", "CITATION.cff"):
         (checkout / name).symlink_to(paths.ROOT / name)
     notebook = find(id)
@@ -46,7 +47,7 @@ def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     ran = {"kit": checkout / "runs" / notebook.home / f"{id}.ipynb"}.get(way, out)
     said = ran.read_text("utf-8")
-    # the kit's command prints paths as seen from the checkout
+    # the kit's command prints paths relative to the checkout
     begins, below = ("", "figures") if way == "kit" else (f"{checkout}/", "runs/figures")
     for artifact in notebook.artifacts:
         place = f"{below}/{notebook.home}/{artifact}.csv"

@@ -1,5 +1,5 @@
-"""Arrows go one way: down the floors of the library and of what notebooks share; recipes import the
-library, hardly ever the other way round.
+"""Tests that imports go only down: through the layers of the library, and through the modules that
+notebooks share. Recipes import the library, and the library imports recipes in one place only.
 """
 
 import ast
@@ -14,7 +14,7 @@ from lookuplab.paths import NOTEBOOKS, ROOT
 from lookuplab.run.cli import PLACES, cli
 
 PACKAGE = ROOT / "lib" / "lookuplab"
-# What is on one floor does not know its neighbours.
+# Packages in one layer do not import each other.
 PICTURE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("lib/lookuplab/\n")[2]
 FLOORS = re.findall(r"^  (\w[\w ]*): ", PICTURE.partition("\n\n")[0], re.MULTILINE)
 FLOORS = [*reversed(FLOORS), "__main__"]
@@ -22,7 +22,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.spl
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-# Notebooks and what they share: ours are lookuplab_notebooks.<folder>.<file>.
+# Notebooks, and the modules that they share: lookuplab_notebooks.<folder>.<file>
 SHARED = sorted(NOTEBOOKS.rglob("[!.]*.py"))
 CELLS = sorted(NOTEBOOKS.glob("*/[!.]*.ipynb"))
 ABOVE = {
@@ -34,11 +34,11 @@ ABOVE = {
     "published",
     "repositories",
     "seeds",
-}  # they may use what the papers' notebooks share
+}  # these folders may import modules of the papers' notebooks
 
 
 def code(file):
-    """The Python of a module, or of all cells of a notebook."""
+    """Return the Python code of a module, or of all cells of a notebook."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".ipynb":
         cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
@@ -47,7 +47,7 @@ def code(file):
 
 
 def imported(file):
-    """Dotted names of all imports, also those inside functions."""
+    """Yield the dotted names of all imports, including those inside functions."""
     for node in ast.walk(ast.parse(code(file))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -57,8 +57,8 @@ def imported(file):
 
 
 def test_imports_go_down():
-    """Also those inside functions. Each name of a floor is a file or folder of the library, and
-    there is no other.
+    """Imports inside functions count, too. The names in the layers are exactly the files and
+    folders of the library.
     """
     found = {one.stem for one in PACKAGE.iterdir()} - {"__init__", "__pycache__"}
     assert found == FLOOR.keys()
@@ -93,13 +93,13 @@ KERNEL = (
     r"torch$|transformers$|scipy$|statsmodels$|papermill$|IPython$|nbformat$|jsonschema$|seaborn$"
 )
 LIGHT = {
-    # what scores a model needs no recipe
+    # scoring a model needs no recipe
     "import lookuplab.cloudapi.bench": r"recipes|lookuplab\.cloudapi\.dag",
-    # what seaborn and intervals do without
+    # seaborn and the intervals do not need these
     "import lookuplab.results.plots": r"scipy\.(stats|cluster)|statsmodels|ipywidgets",
     "import lookuplab.scoring.calibration": r"scipy\.stats|statsmodels",
     "import lookuplab.results.artifact": r"lookuplab\.models\.(?!names$)|torch$|seaborn$",
-    # two seconds each, which judging finished runs does not need
+    # each takes two seconds to import, and judging finished runs does not need them
     "import lookuplab.run.report": rf"{KERNEL}|matplotlib$",
     "import lookuplab.results.claims": KERNEL,
     COMMAND.format("--help"): rf"{KERNEL}|pandas$|numpy$|matplotlib$|yaml$|sqlite3$"
@@ -113,7 +113,7 @@ LIGHT = {
 
 @pytest.mark.parametrize("code", LIGHT)
 def test_what_makes_no_run_waits_for_no_library_that_runs_need(run_python, code):
-    """Modules, the help, and pages of finished runs."""
+    """Tested are modules, the help, and pages about finished runs."""
     names = run_python(f"import sys\n{code}\nprint('loaded', *sys.modules)").rpartition("loaded")
     assert [name for name in names[2].split() if re.match(LIGHT[code], name)] == []
 

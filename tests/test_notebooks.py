@@ -1,5 +1,5 @@
-"""Every committed notebook keeps the house rules; what `make reproduce` leaves out runs in the
-smoke profile.
+"""Tests that every committed notebook follows the rules for notebooks, and that those which `make
+reproduce` leaves out run in the smoke profile.
 """
 
 import ast
@@ -21,18 +21,20 @@ from lookuplab.stackoverflow import corpus
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])
-# Those that `make reproduce` does not run. The lessons of the course have no smaller form:
-# tests/course runs them.
+# The notebooks that `make reproduce` does not run, except the lessons, which tests/course runs,
+# because they have no smaller form.
 RUN = [
     notebook
     for notebook in ALL
     if notebook.on_demand and notebook.paper not in ("course", "published")
 ]
-RUN.remove(find("own/agent"))  # tests/own/test_agent.py gives it a server
+RUN.remove(find("own/agent"))  # it needs a server, which tests/own/test_agent.py provides
 
 
 def code_of(notebook):
-    """A notebook's code cells, and the positions of those that are tagged as parameters."""
+    """Return a notebook's code cells, and the positions of the cells that are tagged
+    as parameters.
+    """
     cells = nbformat.read(notebook.path, as_version=4).cells
     code = [cell for cell in cells if cell.cell_type == "code"]
     return code, [n for n, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", ())]
@@ -66,7 +68,7 @@ def test_opening_and_saving_in_jupyterlab_changes_nothing(notebook, tmp_path):
 
 @each
 def test_parameters_are_checked_before_the_work_begins(notebook):
-    """By the artifact, or in lessons by the module that is imported first."""
+    """The artifact checks them. In lessons, the module that is imported first does."""
     code, [tagged] = code_of(notebook)
     checks = "course.check import" if notebook.paper == "course" else " = Artifact("
     at = tagged - 1 if notebook.paper == "course" else tagged + 1
@@ -90,10 +92,10 @@ def test_a_notebook_of_another_profile_is_refused_with_the_name_of_its_own():
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
 def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, executed, monkeypatch):
-    """On a tenth of the mini corpus, whose code takes long to read."""
+    """It uses a tenth of the mini corpus, because reading all its code takes long."""
     read = corpus.load_snippets
     monkeypatch.setattr(corpus, "load_snippets", lambda at: read(at)[:: 10 if at == "mini" else 1])
-    executed(notebook, load_profile("smoke"), shared)  # what one has asked, the next one finds
+    executed(notebook, load_profile("smoke"), shared)  # the notebooks share the stored answers
 
 
 def test_a_folder_named_where_a_module_belongs_keeps_its_files(tmp_path, executed):

@@ -1,4 +1,6 @@
-"""Every architecture of the paper has a tiny checkpoint, on which tests/models try the engine."""
+"""Tests that every architecture of the papers has a tiny checkpoint, with which tests/models test
+the engine.
+"""
 
 from tiny_architectures import ARCHITECTURES
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL

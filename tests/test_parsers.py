@@ -1,6 +1,7 @@
-"""Whatever a user's file or text holds, a public parser reads it or says in one line what is wrong.
+"""Tests that a public parser reads whatever a user's file or text contains, or says in one line
+what is wrong.
 
-A small budget here; `make fuzz` tries 20,000 examples of each.
+Only a few examples are tried here; `make fuzz` tries 20,000 examples of each kind.
 """
 
 import json
@@ -49,7 +50,8 @@ OPENED = [
     "!!timestamp ",
     "<<: ",
 ]
-TIMES = st.sampled_from([*range(1, 40), 3000])  # few are deep: they take long
+# only few texts are deeply nested, because they take long
+TIMES = st.sampled_from([*range(1, 40), 3000])
 DEEP = st.tuples(st.sampled_from(OPENED), TIMES).map(lambda one: one[0] * one[1])
 TEXT = st.text(st.sampled_from("[]{}()-:,\"'&*!|>?#%@~\\/=. \n\t\r\0\x85\ufeff\ud800aé1e"))
 TEXTS = st.lists(DEEP | TEXT | st.text(), max_size=3).map("".join)
@@ -79,7 +81,7 @@ def kept(file):
 
 
 def locked(file):
-    # the second for a process that has not yet written into its lock is no matter here
+    # without the second that ``alone`` waits for a process that has not yet written into its lock
     with patch("lookuplab.work.time.sleep"), alone(file.with_name("x"), "writes"):
         pass
 
@@ -210,7 +212,7 @@ def test_a_name_that_is_no_path_is_one_line(name, said):
     assert said in result.output
 
 
-# NUL and the like stand for what cannot be typed, or is too long to be shown
+# words such as NUL stand for arguments that cannot be typed or are too long to show
 ODD = """\
 score cloudapi aNULb
 score cloudapi pipe

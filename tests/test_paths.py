@@ -1,4 +1,4 @@
-"""Files that others wrote: one reader for JSON Lines, one for Python."""
+"""Tests files that others wrote: one function reads JSON Lines, and one reads Python."""
 
 import codecs
 import gzip
@@ -42,7 +42,7 @@ def test_python_is_read_as_python_reads_it(tmp_path, data, text):
         (b'{"a": "Zo\xeb"}', "Zo?"),
         ('{"a": "Zo\u00eb"}\r\n'.encode("utf-16"), "Zo\u00eb"),
         (gzip.compress('{"a": "Zo\u00eb"}'.encode("utf-16"), mtime=0), "Zo\u00eb"),
-        (gzip.compress(b'{"a": 1}', mtime=0), 1),  # whatever its name is
+        (gzip.compress(b'{"a": 1}', mtime=0), 1),  # compressed, although its name does not say so
     ],
 )
 def test_a_line_of_json_is_text_that_can_be_written_again(tmp_path, line, value):

@@ -1,4 +1,4 @@
-"""Each promise of docs/promises.md names tests that exist."""
+"""Tests that each promise of docs/promises.md names tests that exist."""
 
 import re
 

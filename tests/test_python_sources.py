@@ -1,5 +1,5 @@
-"""The stated sources: Jedi and pylint see them and the repository, and nothing that is installed
-besides.
+"""Tests the stated sources: Jedi and pylint see them and the repository, and no other installed
+package.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ def use():
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A file that imports a package of the sources, and a module that lies on the path of this
-    environment.
+    """Return a repository with a file that imports a package of the sources, and a module that is
+    on the path of this environment.
     """
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "planted.py").write_text("member = 1\n")
@@ -56,7 +56,8 @@ def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
 
 
 def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):
-    identity = python_sources.identity.__wrapped__  # the cache is for a process
+    # without the cache, which lasts as long as the process
+    identity = python_sources.identity.__wrapped__
     before = identity()
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
     assert offered(repository, "planted") >= {"member"} and not offered(repository, "click")
@@ -96,7 +97,8 @@ def test_what_is_installed_or_built_in_a_folder_is_not_its_own(tmp_path, folder)
     for name in ("app", "app/build", folder):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / name / "m.py").write_text('def f():\n    """Say it."""\n    return 1\n')
-    (tmp_path / "app/build/__init__.py").touch()  # a package of that name
+    # ``build`` is a package here, not a folder of built files
+    (tmp_path / "app/build/__init__.py").touch()
     if folder.endswith("nv/lib"):
         (tmp_path / folder).with_name("pyvenv.cfg").touch()
     own = ["app/build/__init__.py", "app/build/m.py", "app/m.py"]

@@ -1,4 +1,4 @@
-"""Calibration on four answers that can be worked out by hand."""
+"""Tests calibration on four answers that can be computed by hand."""
 
 import math
 
@@ -20,7 +20,9 @@ APART = list("abcd")
 
 @pytest.fixture
 def many():
-    """200 answers with ties in their confidences, right that often, in clusters of about two."""
+    """Return (correct, confidence, cluster) of 200 answers. Each is right with the probability of
+    its confidence, many confidences are tied, and clusters have about two answers.
+    """
     generator = np.random.default_rng(0)
     confidence = generator.integers(0, 20, 200) / 20
     return generator.random(200) < confidence, confidence, generator.integers(0, 100, 200)
@@ -52,8 +54,8 @@ def test_ece_weighs_bins_by_their_size():
 
 @pytest.mark.parametrize("shift", [0, 0.3])
 def test_the_interval_of_ece_holds_the_truth(shift):
-    # right with the stated confidence less the shift: of a calibrated model (0), every sample's
-    # error is above 0
+    # Answers are right with the probability of the confidence minus the shift. Even if the model is
+    # calibrated (shift 0), the error of every sample is above 0.
     generator = np.random.default_rng(0)
     held = []
     for _ in range(100):
@@ -64,11 +66,11 @@ def test_the_interval_of_ece_holds_the_truth(shift):
 
 
 def test_aurc_is_the_mean_risk_over_the_coverage():
-    # the most confident enter first: risks 0, 1/2, 1/3, 1/2 at coverages 1/4 to 1
+    # the most confident answers come first: risks 0, 1/2, 1/3, 1/2 at coverages 1/4 to 1
     found = aurc_interval(CORRECT[::-1], CONFIDENCE[::-1], APART)
     assert found.value == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert found.low < found.value < found.high
-    # equal confidences enter together
+    # answers with equal confidence come together
     found = aurc_interval([True, False, True, False], [0.9, 0.5, 0.5, 0.5], APART)
     assert found.value == pytest.approx(0.5 * 0.75)
 

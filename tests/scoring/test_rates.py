@@ -1,5 +1,5 @@
-"""Rates, intervals and pass@k against numbers worked out by hand. How often the intervals hold the
-truth is simulated in ``mini/interval_coverage``.
+"""Tests rates, intervals and pass@k against numbers computed by hand. ``mini/interval_coverage``
+simulates how often the intervals contain the truth.
 """
 
 import math
@@ -33,20 +33,22 @@ def ends(found):
 
 
 def test_two_clusters_by_hand():
-    # means 20 and 50 (weights 2 and 1): without one of them 50 and 20, variance (1/2) * (15² + 15²)
-    # = 225; Kish's number of clusters is 9 / 5, and one degree of freedom the least: t = 12.706
+    # The clusters have the means 20 and 50, with weights 2 and 1. Without one of them, the mean is
+    # 50 or 20, so the variance is (1/2) * (15² + 15²) = 225. Kish's number of clusters is 9 / 5. At
+    # least one degree of freedom is used: t = 12.706.
     found = average([10, 30, 50], ["a", "a", "b"])
     assert (found.value, found.n, found.clusters) == (30, 3, 2)
     assert ends(found) == pytest.approx((30 - 12.7062 * 15, 30 + 12.7062 * 15), rel=1e-5)
 
 
 def test_a_share_is_clopper_and_pearsons_of_the_effective_number_of_tasks():
-    # 8 of 10 tasks of their own: variance .16 / 9, so 9 tasks, times (1.95996 / 2.26647)²:
-    # Student's t of 80 / 9 degrees, since their kurtosis is (1 - 3 * .16) / .16 = 3.25
+    # 8 of 10 independent tasks are right. The variance .16 / 9 is that of 9 tasks. The size is 9,
+    # times (1.95996 / 2.26647)² for Student's t with 80 / 9 degrees of freedom, which follow from
+    # the kurtosis (1 - 3 * .16) / .16 = 3.25.
     size = 9 * (1.959964 / 2.266475) ** 2
     wanted = proportion_confint(0.8 * size, size, method="beta")
     assert ends(rate([1] * 8 + [0] * 2, range(10))) == pytest.approx(wanted, abs=1e-6)
-    # tasks that always agree in pairs are half as many
+    # tasks that always agree in pairs count half
     pairs = rate(np.repeat([1] * 8 + [0] * 2, 2), np.repeat(range(10), 2))
     assert ends(pairs) == pytest.approx(wanted, abs=1e-6) and pairs.clusters == 10
 
@@ -93,8 +95,9 @@ def test_difference_is_newcombes_for_wilson_intervals():
 
 @pytest.mark.parametrize(("kind", "unseen"), [(of_change, 0.01), (of_score_change, 0)])
 def test_a_change_of_shares_is_students_with_one_more_cluster_that_changed(kind, unseen):
-    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, for shares
-    # and 1 / (8 + 2)²: of 8 values, 8 clusters; 7 degrees
+    # 8 independent pairs, of which 2 gained: the mean is 1/4, and the variance (6 * 1/16 + 2 *
+    # 9/16) / 8 / 7. For shares, 1 / (8 + 2)² is added, for 8 values in 8 clusters. There are 7
+    # degrees of freedom.
     found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0], kind=kind)
     reach = 2.364624 * (1.5 / 56 + unseen) ** 0.5
     assert ends(found) == pytest.approx((0.25 - reach, 0.25 + reach), abs=1e-6)
@@ -114,8 +117,9 @@ def test_seeds_that_agree_leave_the_interval_of_the_tasks():
 
 
 def test_an_interval_over_two_models_adds_the_variance_of_tasks_and_of_both_models_seeds():
-    # Tasks' differences 0, 1, 1, 2: variance of their mean 2/3 / 4 = 1/6, three degrees of freedom.
-    # Seeds' means apart by 1: 1/2 / 2 = 1/4, one degree; by 0, 1, 2: 1 / 3 = 1/3, two degrees.
+    # The tasks' differences are 0, 1, 1, 2: the variance of their mean is 2/3 / 4 = 1/6, with three
+    # degrees of freedom. The first model's two seeds differ by 1: 1/2 / 2 = 1/4, with one degree.
+    # The other model's three seeds are at 0, 1, 2: 1 / 3 = 1/3, with two degrees.
     seeds = np.array([-0.5, 0.5]), np.array([-1.0, 0, 1])
     values = np.array([[0], [1], [1], [2]]) + seeds[0]
     rate = over_seeds(values, np.arange(4), minus=np.zeros((4, 1)) + seeds[1])

@@ -1,4 +1,4 @@
-"""Rows about several trainings of one model, and the committed ones."""
+"""Tests the rows about several trainings of one model, and the committed rows."""
 
 import pandas as pd
 import pytest
@@ -14,8 +14,8 @@ KEY = ["model", "condition", "metric"]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """Four tasks of four APIs; three trainings of small, which make 1, 2 and 3 valid calls, and one
-    of medium, which makes 4. With the specification all make 4.
+    """Return the trainings of two sizes on four tasks with four APIs. The three trainings of small
+    make 1, 2 and 3 valid calls, the one of medium makes 4. With the specification, all make 4.
     """
     calls = {"small,0": "1000", "small,1": "1100", "small,2": "1110", "medium,0": "1111"}
     lines = [
@@ -43,7 +43,7 @@ def test_steps_are_of_pairs_of_trainings_and_of_means_over_seeds(found):
 
 def test_the_spread_is_between_trainings_of_a_size_with_several(found):
     rates, gains = values(rate_rows(found)), values(gain_rows(found))
-    # of 25, 50 and 75 points
+    # the standard deviation of 25, 50 and 75 points
     assert rates["mini-small", "all", "valid_sd_points"] == pytest.approx(25)
     assert gains["mini-small", "specification", "gain_sd_points"] == pytest.approx(25)
     assert "mini-medium" not in rates.index.get_level_values("model")

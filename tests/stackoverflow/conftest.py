@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import the problems beside them, and write them to files."""
+"""Lets the tests in this folder import the problems in it and write them to files."""
 
 import json
 
@@ -11,8 +11,8 @@ from lookuplab.stackoverflow.ds1000 import load_problems
 
 @pytest.fixture
 def written_file(tmp_path):
-    """Writes records, by default three problems: plain (1), with a test of the text (2), inside a
-    function (3).
+    """Return a function that writes records to a file. The default is three problems: a plain one
+    (1), one with a test of the code's text (2), and one inside a function (3).
     """
 
     def write(*records):
@@ -31,5 +31,5 @@ def written_file(tmp_path):
 
 @pytest.fixture
 def problems(written_file):
-    """The three problems."""
+    """Return the three problems."""
     return load_problems(written_file())

@@ -1,6 +1,6 @@
-"""A stand-in for SO-DS in its published form: examples of docstrings from the mini corpus, with
-their queries. `python tests/stackoverflow/stand_in.py 1000` puts it where the downloads would
-be, to try the paper profile without a network.
+"""Makes a stand-in for SO-DS in its published format: docstring examples of the mini corpus, with
+their queries. `python tests/stackoverflow/stand_in.py 1000` writes it where the download would be,
+so that the paper profile can be tried without a network.
 """
 
 import re
@@ -15,8 +15,8 @@ from recipes import write_rows
 
 
 def write(folder: Path, size: int) -> None:
-    """A tenth of ``size`` queries for validation, as many to test with, the snippets that answer
-    them, and ``size`` others.
+    """Write a corpus: ``size`` / 10 queries for validation and as many for testing, the snippets
+    that answer them, and ``size`` other snippets.
     """
     known = {one.id: one for one in corpus.load_snippets("mini")}
     asked = {

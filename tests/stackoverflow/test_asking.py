@@ -1,5 +1,5 @@
-"""Examples before a problem within a budget, counted with a real tokenizer of whole words; models
-asked with them.
+"""Tests examples before a problem within a token budget, which a real tokenizer of whole words
+counts, and models that are asked with such prompts.
 """
 
 from dataclasses import replace
@@ -25,7 +25,9 @@ PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """One token a word, as long as it is parted by white space; unknown words are tokens too."""
+    """Return a tokenizer that makes one token of each word between white space. Unknown words are
+    tokens, too.
+    """
     words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
@@ -35,7 +37,7 @@ def snippet(n):
     return Snippet(n, f"{n}d0 {n}d1 {n}d2", f"{n}c0 {n}c1 {n}c2 {n}c3", "", "")
 
 
-EXAMPLES = [*map(snippet, "abc")]  # 3 + 4 tokens each, 4 for the frame
+EXAMPLES = [*map(snippet, "abc")]  # each has 3 + 4 tokens, and 4 more for its frame
 WHOLE = 3 * 11 + 5
 
 
@@ -43,7 +45,8 @@ def made(tokenizer, room, **changes):
     return trimmed_prompt(PROBLEM, EXAMPLES, room + 10, 10, tokenizer, **changes)
 
 
-# tokens less than all need; those lost of descriptions, code and problem; how the rest begins
+# the number of tokens that are missing; the tokens cut from descriptions, code and problem; how the
+# cut prompt begins
 TRIMMED = """\
 0 | (0, 0, 0) | Problem: cd0 cd1 cd2 A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0
 2 | (2, 0, 0) | Problem: cd0 A:
@@ -54,7 +57,9 @@ TRIMMED = """\
 
 
 def test_the_last_description_gives_first_then_code_and_the_problem_last(tokenizer):
-    """Without c's code its frame of 4 tokens goes, too: at 15 that is 2 more than were needed."""
+    """If c's code is cut off completely, its frame of 4 tokens is dropped, too. With 15 tokens
+    missing, 2 more than necessary are therefore cut.
+    """
     for less, lost, begins in (line.split(" | ") for line in TRIMMED.splitlines()):
         room = WHOLE - int(less)
         done = made(tokenizer, room)

@@ -1,4 +1,4 @@
-"""Snippets and queries from files, folders and names; bad lines in one clear line."""
+"""Tests snippets and queries from files, folders and names. A bad line gives one clear message."""
 
 import os
 
@@ -51,7 +51,7 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
     )
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
     (tmp_path / "deep.py").write_text("x = 1" + " + 1" * 5000)
-    place = r"inner\xff/a.py"  # a name that can be written
+    place = r"inner\xff/a.py"  # the name in a form that can be written as text
     assert corpus.load_snippets(tmp_path) == [
         corpus.Snippet(f"{place}:1", "Add one.", "def f(x):\n    return x + 1", place, "")
     ]

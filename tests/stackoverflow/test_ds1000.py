@@ -1,5 +1,5 @@
-"""DS-1000's problems: fields, choice by families, post-processing, indentation, the official
-program.
+"""Tests DS-1000's problems: fields, how families are chosen, post-processing, indentation, and the
+official program.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ def test_a_file_is_read_with_all_fields(problems):
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
     assert first.cluster == second.cluster != third.cluster
     assert not (first.inside_function or second.inside_function)
-    # by the last line of its prompt, and by the context alone
+    # the last line of the prompt shows it, and so does the context alone
     assert third.inside_function and replace(third, prompt="").inside_function
     assert first.question == "How far apart are they?"
 
@@ -51,7 +51,9 @@ def test_a_bad_line_is_named(written_file, line):
 
 @pytest.fixture
 def families(written_file):
-    """Four families of two problems each, and one of a library that the paper leaves out."""
+    """Write four families of two problems each, and a problem of a library that the paper leaves
+    out.
+    """
     records = [written.record(number, origin=number - number % 2) for number in range(2, 10)]
     return written_file(*records, written.record(20, library="Matplotlib"))
 

@@ -1,4 +1,4 @@
-"""The sentence encoder learns from titles of duplicate questions."""
+"""Tests that the sentence encoder learns from titles of duplicate questions."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Verdicts by execution: references first, nothing twice, equal to a fresh process a program."""
+"""Tests verdicts by execution: references run first, nothing runs twice, and verdicts are those of
+a fresh process for each program.
+"""
 
 import socket
 import sys
@@ -30,7 +32,7 @@ def kept(tmp_path):
 
 
 def grader(store=False, workers=1, **options):
-    """The kit's own Python is environment enough for problems that import nothing but Python's
+    """Return a grader with the kit's own Python, because the problems import only Python's own
     modules.
     """
     return Grader(store=store, workers=workers, **options)
@@ -98,7 +100,8 @@ def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_n
     with pytest.raises(KeyboardInterrupt):
         verdicts(answers, runs)
     assert not any(one.passed for one in verdicts(answers, runs))
-    assert waited == [1, 5, 0, 3]  # twice the reference, then the answers, each once
+    # each run tries the reference first, and then every different answer once
+    assert waited == [1, 5, 0, 3]
 
 
 def test_a_program_that_was_stopped_is_not_stored(problems, kept):

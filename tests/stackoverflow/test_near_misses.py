@@ -1,4 +1,4 @@
-"""Near misses of real models: the agreement of readers and rules."""
+"""Tests the near misses of real models: how well readers and rules agree."""
 
 import pandas as pd
 import pytest
@@ -23,7 +23,9 @@ def test_the_instrument_is_worth_the_weaker_of_readers_and_rule():
 
 
 def test_kappa_and_weighted_share_are_those_computed_by_hand():
-    """Of four answers both call one near, one reader two: chance agrees in half of them."""
+    """Of four answers, both readers call one near, and one reader calls a second one near. By
+    chance, they would agree on half of the answers.
+    """
     first, second = pd.Series([1, 1, 0, 0], dtype=bool), pd.Series([1, 0, 0, 0], dtype=bool)
     found = agreement.kappa(first, second, pd.Series(range(4)))
     assert found.value == pytest.approx((0.75 - 0.5) / (1 - 0.5)) and found.n == 4

@@ -1,4 +1,6 @@
-"""Published answers: causes of failures, the committed verdicts, and the rows made of them."""
+"""Tests published answers: the causes of failures, the committed verdicts, and the rows made from
+them.
+"""
 
 import pandas as pd
 import pytest
@@ -28,7 +30,8 @@ def test_each_failure_has_its_cause_and_the_repaired_way_saves_what_lost_its_ind
 @pytest.mark.parametrize(
     ("passed", "printed", "apart"),
     [
-        ([True, False, None, None], 50, 0),  # two printed: one of those not judged passed
+        # 50% of 4 means 2: one of the answers without a verdict must have passed
+        ([True, False, None, None], 50, 0),
         ([True, True, True, None], 50, 1),
         ([True, False, False, None], 75, -1),
     ],

@@ -1,4 +1,6 @@
-"""`lookuplab score ds1000`: answers in, verdicts and a table out, one clear line for bad input."""
+"""Tests `lookuplab score ds1000`: it turns answers into verdicts and a table, and bad input into
+one clear line.
+"""
 
 import json
 import sys
@@ -12,7 +14,7 @@ GOOD = {"problem_id": 1, "solution": written.REFERENCE}
 
 @pytest.fixture
 def graded(score, written_file):
-    """Runs `lookuplab score ds1000`."""
+    """Return a function that runs `lookuplab score ds1000`."""
     given = "--problems", written_file(), "--environment", sys.executable, "--workers", 1
     return lambda lines, *options: score("ds1000", lines, *given, *options)
 
@@ -36,7 +38,7 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     assert list(rows[0]) == ["problem_id", "sample", "passed", "error", "cluster"]
     assert rows[1]["error"] == "" and rows[0]["error"].startswith("AssertionError")
     said = " ".join(result.stdout.split())
-    assert "problems/all pass_at_1_percent 33.3 [" in said  # mean of 2/3 and 0
+    assert "problems/all pass_at_1_percent 33.3 [" in said  # the mean of 2/3 and 0
     assert "problems/Surface pass_at_1_drop_points 66.7 [" in said
     assert "all passed_percent 40.0 [" in said  # 2 of 5
     assert "samples of a task: 2 to 3" in result.stderr

@@ -1,5 +1,5 @@
-"""pass@k, gains and drops on hand-made verdicts; near misses: where a failure lies, and how far it
-is from right.
+"""Tests pass@k, gains and drops on verdicts made by hand. Also tests near misses: where an answer
+fails, and how far it is from the reference.
 """
 
 import pandas as pd
@@ -21,8 +21,8 @@ PASSED = [(1, 1), (0, 1), (0, 0), (1, 0, 0, 0), (0, 0)]
 
 @pytest.fixture
 def families(written_file):
-    """Problem 1 with its perturbations 2 and 3; 4, an origin of another library; 5, whose origin is
-    not there; 6, not asked.
+    """Return problem 1 with its perturbations 2 and 3; 4, an original problem of another library;
+    5, whose original is missing; and 6, which no model answers.
     """
     records = [written.record(n) for n in (1, 2, 6)]
     records.append(written.record(3, perturbation_type="Semantic"))
@@ -31,7 +31,9 @@ def families(written_file):
 
 
 def solved(families, passed, ks=(1, 2)):
-    """The table of problems 1, 2, ... from whether their samples passed."""
+    """Return the table of the problems 1, 2 and so on. ``passed`` says for each problem which of
+    its samples passed.
+    """
     rows = [(str(number), one) for number, samples in enumerate(passed, 1) for one in samples]
     return scores.solved(families, pd.DataFrame(rows, None, ["id", "passed"], object), ks)
 
@@ -73,7 +75,7 @@ def test_a_problem_with_an_answer_that_is_not_judged_is_in_no_number(families):
 
 
 def test_intervals_are_of_origins_not_of_problems(families):
-    # 1, 2 and 3 share an origin; all fail or pass together, so nothing is known but of one origin
+    # 1, 2 and 3 share an origin and count as one observation, so the interval is wide
     (row, *_) = scores.rows({("m", "way"): solved(families, [(1, 1), (1, 1), (0, 0)])})
     assert row["ci_high"] - row["ci_low"] > 70
 
@@ -88,8 +90,8 @@ def test_changes_are_paired_by_problem_by_family_and_between_models(families):
     rows = values(scores.rows(of_m, [("none", "some")], ["all", "Surface", "Semantic"]))
     assert rows[both("all"), "pass_at_1_change_points"] == (33.3333, 3)  # (.5 + .5 + 0) / 3
     assert rows[both("all"), "pass_at_2_change_points"] == (33.3333, 3)  # (1 + 0 + 0) / 3
-    # the origin gained .5, its perturbations .5 and 0: the first loses as much as before, the
-    # second more
+    # the original gained .5, and its perturbations gained .5 and 0: the drop of the first is the
+    # same as before, and that of the second is larger
     assert rows[both("Surface"), "pass_at_1_drop_points_change"] == (0, 1)
     assert rows[both("Semantic"), "pass_at_1_drop_points_change"] == (50, 1)
 
@@ -99,7 +101,7 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
     table = pd.DataFrame(numbers).assign(metric="pass_at_5_change_points")
     rows = table.to_dict("records")
     found = greatest(rows)
-    # 2.5% shared by two lower ends: 2.2414 standard errors in place of 1.96
+    # two lower ends share the 2.5%, so each is at 2.2414 standard errors in place of 1.96
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
     assert (found["value"], found["ci_high"]) == (5, 15)
     assert found["metric"] == "pass_at_5_maximum_change_points"
@@ -115,7 +117,7 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
         ("result = round(max(numbers), 1)", False),
         ("result = round(max(numbers, key=abs), 2)", False),
         ("result = round(", False),
-        ("result = numbers" + ".copy()" * 900, False),  # too deep to be written out
+        ("result = numbers" + ".copy()" * 900, False),  # too deeply nested for ``ast.dump``
     ],
 )
 def test_one_argument_of_one_call(written_file, solution, apart):

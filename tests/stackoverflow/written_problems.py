@@ -1,4 +1,6 @@
-"""Problems in DS-1000's form, written here: no word of them is DS-1000's."""
+"""Provides problems in DS-1000's format that were written for these tests. They contain no text
+from DS-1000.
+"""
 
 CONTEXT = '''import copy
 import math
@@ -47,7 +49,7 @@ REFERENCE = "result = max(numbers) - min(numbers)\n"
 
 
 def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **about):
-    """A problem as a line of a file has it; ``about`` are fields of its metadata."""
+    """Return a problem as it is on a line of a file. ``about`` are fields of its metadata."""
     prompt = (
         "How far apart are they?\n<code>\ndef spread(numbers):\n    ### BEGIN SOLUTION"
         if context == INSIDE

@@ -1,4 +1,4 @@
-"""Small models that lie beside the tests, and little repositories with real Jedi."""
+"""Provides small models and little repositories, with the real Jedi."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from lookuplab.toolgen.pairs import add_mark
 
 @pytest.fixture(scope="session")
 def bases(tmp_path_factory):
-    """A folder with a tiny model of each architecture, to be fine-tuned."""
+    """Return a folder with a tiny model of each architecture, for fine-tuning."""
     folder = tmp_path_factory.mktemp("bases")
     for architecture in ("gpt2", "t5", "llama"):
         save(folder / architecture, architecture, context=256)
@@ -27,7 +27,7 @@ def tool():
 
 @pytest.fixture(scope="session")
 def functions(tmp_path_factory):
-    """register_updates and label of one repository, area of another."""
+    """Return register_updates and label of one repository, and area of another."""
     one, other = (tmp_path_factory.mktemp(name) for name in ("one", "other"))
     (one / "base.py").write_text(BASE)
     (one / "container.py").write_text(CONTAINER)
@@ -37,7 +37,7 @@ def functions(tmp_path_factory):
 
 @pytest.fixture(scope="session", params=["gpt2", "llama", "t5"])
 def marking_model(request, tmp_path_factory):
-    """The folder of a random model that writes many marks."""
+    """Return the folder of a random model that writes many marks."""
     folder = tmp_path_factory.mktemp(request.param)
     name = request.param
     made = metaspace_tokenizer() if name == "llama" else byte_tokenizer()

@@ -1,10 +1,11 @@
-"""A repository, all harmless, each of whose files leaves a mark when it is run."""
+"""Provides a harmless repository. Each of its files leaves a mark if the file is run."""
 
 import json
 import subprocess
 import sys
 
-# where no file can be written, as in a sandbox, the process ends, and so its question is lost
+# Where no file can be written, for example in a sandbox, the process ends, so its question gets no
+# answer.
 RUNS = """import os
 try:
     open({!r}, "w").close()
@@ -37,7 +38,7 @@ sys.path.append(".")
 run_pylint(["--rcfile", {file!r}, "user.py"])"""
 PYTEST = """import pytest
 pytest.main(["-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."])"""
-# file of each kind -> the code that runs it where nothing forbids that
+# a file of each kind -> code that runs this file if nothing forbids it
 WAYS = {
     "__main__.py": "import runpy; runpy.run_path('.')",
     "x.pth": "import site; site.addsitedir('.')",
@@ -52,7 +53,7 @@ WAYS = {
 
 
 def build(root, marker):
-    """Write the repository; whatever of it is run leaves the file ``marker``."""
+    """Write the repository. Every part of it that is run writes the file ``marker``."""
     runs = RUNS.format(str(marker))
     hook = f"exec({runs!r})"
     plugin = "[MAIN]\nload-plugins=plug\n"
@@ -79,7 +80,7 @@ def build(root, marker):
 
 
 def run(root, file, marker):
-    """Let Python run one file of the repository, without any guard; return what it prints."""
+    """Let Python run one file of the repository without any guard, and return what it prints."""
     parts = file.removesuffix(".py").split("/")
     names = [".".join(parts[: at + 1]) for at in range(len(parts))]
     code = WAYS[file].format(file=file, names=names, marker=str(marker))

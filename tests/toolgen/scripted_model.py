@@ -1,5 +1,6 @@
-"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of
-an answer's steps. And the files of little repositories in which it writes.
+"""Provides a GPT-2 that writes with given probabilities: from a table that says what follows each
+token, or from a script of an answer's steps. Also provides the files of little repositories in
+which the model writes.
 """
 
 import torch
@@ -40,18 +41,20 @@ SHAPES = '''def area(width, height):
 
 
 def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
-    """``table``: {last token: {next token: probability}}, the end behind a token that is not in it;
-    ``script``: a {token: probability} for each step behind ``prompt``. Tokens are written as text,
-    MARK and END stand for themselves.
+    """Write a model that follows ``table`` or ``script`` to a folder. ``table`` is {last token:
+    {next token: probability}}; the end follows a token that is not in the table. ``script`` has a
+    {token: probability} for each step after ``prompt``. Tokens are given as texts, with MARK and
+    END for the special tokens.
 
-    What is left of 1 is spread over the other tokens. Texts are tokenised greedily, longest piece
-    first; the pieces are the tokens of table and script, ``pieces`` and all ASCII characters.
+    The probability that is left over is spread over the other tokens. Texts are tokenised greedily,
+    longest piece first. The pieces are the tokens of table and script, ``pieces`` and all ASCII
+    characters.
     """
     table = table or {}
     rows = [*table.values(), *script]
     tokenizer = _tokenizer({*table, *pieces, *(text for row in rows for text in row)}, mark)
     size, steps = len(tokenizer), len(script)
-    # which token was last, which step it is; the last place is for no step
+    # one dimension for each last token and for each step, and one for positions without a step
     width = size + steps + 1
     config = GPT2Config(
         vocab_size=size,
@@ -65,7 +68,7 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
     )
     model = GPT2LMHeadModel(config)
     first = len(tokenizer(prompt)["input_ids"]) - 1
-    # of a vector with two ones
+    # the standard deviation of a vector with two ones
     deviation = (2 / width - (2 / width) ** 2 + config.layer_norm_epsilon) ** 0.5
     columns = {tokenizer.convert_tokens_to_ids(last): row for last, row in table.items()}
     with torch.no_grad():
@@ -75,7 +78,7 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
         model.transformer.wpe.weight[:, -1] = 1
         model.transformer.wpe.weight[first : first + steps, size:] = torch.eye(steps, steps + 1)
         model.transformer.ln_f.weight.fill_(deviation)
-        model.transformer.ln_f.bias.fill_(2 / width)  # what normalising takes away
+        model.transformer.ln_f.bias.fill_(2 / width)  # the mean, which the normalisation subtracts
         if table:
             model.lm_head.weight[:, :size] = _logits(tokenizer, {END: 0.9})[:, None]
         for column, row in [*columns.items(), *enumerate(script, size)]:
@@ -86,7 +89,9 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
 
 
 def wanting(folder, function, *tokens, mark=True):
-    """A model that wants these tokens, one a step: each a text, or {text: probability}."""
+    """Write a model that wants these tokens, one per step. Each is a text, or {text:
+    probability}.
+    """
     script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
     return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)
 

@@ -1,5 +1,6 @@
-"""Worker processes of an analyser that says who it is: one parent, no stale one, and none that runs
-what it reads, sees what it does not need, or blames the code for the machine.
+"""Tests worker processes with an analyser that says which process answers. They have one parent,
+and none is stale. No process runs the code that it reads, sees what it does not need, or blames the
+code for a fault of the machine.
 """
 
 import importlib
@@ -36,7 +37,9 @@ ITSELF = "analysers import serve as begin\n\ndef start(): begin('it')"
 
 @pytest.fixture
 def analyser(tmp_path, monkeypatch):
-    """Makes a module whose function says which process answers, and which is its parent."""
+    """Return a function that makes a module and returns how to ask it. The module says which
+    process answers and what its parent is.
+    """
 
     def make(start, contained, control="pass"):
         if contained and (reason := refusal()):
@@ -60,7 +63,7 @@ def who(analyser):
 
 
 def test_processes_have_one_parent_and_none_answers_that_was_asked_within_something_else(who):
-    with ThreadPoolExecutor(2) as threads:  # both at once
+    with ThreadPoolExecutor(2) as threads:  # two questions at once need two processes
         (a, parent), (b, other) = threads.map(who, ["time.sleep(0.2)"] * 2)
     assert a != b and parent == other and who()[0] in (a, b)
     elsewhere = who(within="elsewhere")[0]
@@ -77,7 +80,7 @@ def test_processes_have_one_parent_and_none_answers_that_was_asked_within_someth
     ],
 )
 def test_what_is_lost_is_asked_again_in_new_processes(who, tmp_path, monkeypatch, code, reason):
-    """Perhaps what the first process keeps is the reason."""
+    """What the first process has kept may be the reason for the failure."""
     monkeypatch.setattr(analysers, "LIMIT", 0.3)
     with ThreadPoolExecutor(2) as threads:
         known = [one for one, _ in threads.map(who, ["time.sleep(0.2)"] * 2)]
@@ -112,7 +115,9 @@ LOOK = "import sys; sys.path.insert(0, str(root))\n"
 
 
 def write_modules(tmp_path):
-    """Modules that leave a mark when they run: a file, or in a sandbox the end of the process."""
+    """Write modules that leave a mark when they run: a file, or in a sandbox the end of the
+    process.
+    """
     marker = tmp_path / "marker"
     for name in ("plain", "package/__init__", "package/part", "this"):
         file = tmp_path / "repository" / f"{name}.py"
@@ -124,14 +129,14 @@ def write_modules(tmp_path):
 @pytest.mark.parametrize("contained", [False, True])
 @pytest.mark.parametrize("start", [ITSELF, "jedi_worker import start", "success import start"])
 def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start, contained):
-    """Whatever imports them, and whatever they are called."""
+    """This holds whatever imports the modules, and whatever their names are."""
     ask = analyser(start, contained)
     marker = write_modules(tmp_path)
     for name in ("plain", "package", "package.part", "this"):
         for code in (f"import {name}", f"importlib.import_module({name!r})"):
             with pytest.raises(WorkerLost, match="ImportError"):
                 ask(LOOK + code)
-    ask(LOOK + "import wave")  # Python's own
+    ask(LOOK + "import wave")  # a module of Python's own
     assert not marker.exists()
 
 
@@ -141,7 +146,7 @@ OFF += "def start():\n    analysers.forbid_imports = lambda _: None\n    begin('
 
 @pytest.mark.parametrize("contained", [False, True])
 def test_a_module_that_runs_without_the_guard_is_seen(analyser, tmp_path, contained):
-    """So the test above can fail."""
+    """This shows that the test above can fail."""
     ask = analyser(OFF, contained)
     marker = write_modules(tmp_path)
     if contained:
@@ -197,7 +202,7 @@ except OSError: pass"""
 
 @pytest.mark.parametrize("code", [LIMITED, BROKEN])
 def test_what_an_analyser_takes_for_the_code_s_fault_is_the_machine_s(who, code):
-    """Memory that is not there, a file that cannot be read: pylint reports a syntax error."""
+    """If memory is missing or a file cannot be read, pylint reports a syntax error."""
     with pytest.raises(WorkerLost, match="error on this machine: "):
         who(code)
     who("try: open('nowhere')\nexcept OSError: pass")
@@ -227,7 +232,7 @@ def test_what_the_machine_does_is_said_and_never_kept_and_is_asked_again(tmp_pat
 
 
 def test_an_analyser_s_own_error_is_said_and_asked_again(tmp_path, capsys, monkeypatch):
-    """Also one that an earlier version has kept."""
+    """This also holds for an error that an earlier version has stored."""
     own = "error in Jedi: KeyError"
     store = tmp_path / "j.sqlite"
     with monkeypatch.context() as earlier, JudgementStore(store) as kept:

@@ -1,5 +1,5 @@
-"""Implements ``lookuplab run``, ``reproduce`` and ``sweep``, which run notebooks under a profile,
-and ``list`` and ``draw``.
+"""Implements ``lookuplab run``, ``reproduce`` and ``sweep``, which execute notebooks under a
+profile, ``list``, which names the notebooks, and ``draw``, which redraws their pictures.
 """
 
 import io
@@ -48,9 +48,9 @@ from lookuplab.run.runner import (
     run_jobs,
 )
 
-MOST_ROWS = 12  # lines of a table printed to the terminal
-WIDTH = 120  # characters of such a line
-MOST = "max_new_tokens"
+MOST_ROWS = 12  # the largest number of lines of a table that are printed to the terminal
+WIDTH = 120  # the largest number of characters in such a line
+MOST = "max_new_tokens"  # the parameter of a notebook that limits the length of answers
 
 
 @command()
@@ -63,13 +63,14 @@ def run(
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
-    """Execute one notebook under a profile and keep the executed copy under runs/.
+    """Execute one notebook under a profile.
 
-    NOTEBOOK is the name of a notebook or of a table or figure that it makes (optionally with the
-    folder: `paper/name`), or a path. Figures, numbers and provenance go to figures/PROFILE/. With
-    -p they go to runs/figures/PROFILE/, so that your own parameters never replace the committed
-    numbers; in the paper profile, if -p changes only models, they go to figures/paper/MODEL/.
-    Unknown parameters and values of the wrong type are rejected.
+    NOTEBOOK is the name of a notebook, or the name of a table or figure that it makes (optionally
+    with the folder: `paper/name`), or a path. Figures, numbers and provenance go to
+    figures/PROFILE/. With -p they go to runs/figures/PROFILE/, so that your own parameters never
+    replace the committed numbers; in the paper profile, if -p changes only models, they go to
+    figures/paper/MODEL/. The executed copy of the notebook is kept below runs/. Unknown parameters
+    and values of the wrong type are rejected.
 
     \b
     Examples:
@@ -82,16 +83,16 @@ def run(
       lookuplab run table1_base_models --profile paper --shard 3/8
 
     Args:
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            profile that the notebook's own parameters name.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
+            profile that the notebook's parameters cell names.
         parameter: NAME=VALUE sets a parameter; repeatable. VALUE is YAML, so a list is [A, B]
             ('questions=["sort, then reverse", b]').
         dry_run: Only print what would run, what would be fetched, what is missing (then the exit
             code is 2), and how many prompts the notebook has in the mini profile.
         shard: I/N, such as 3/8: answer part I of N of the prompts first, and write no figures. The
             same command without --shard then finds the answers (docs/cluster.md).
-        scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
-            (docs/cluster.md).
+        scheduler: Run on a Dask cluster: local starts one on this machine, tcp://HOST:PORT is one
+            that runs already (docs/cluster.md).
     """
     found = find(notebook)
     job = plan(found, load_profile(profile or found.home), pairs(parameter))
@@ -116,10 +117,11 @@ def run(
 
 
 def undoing(places: Sequence[Path]) -> str:
-    """Return a line that says how to undo changes of committed artifacts; "" if there are none.
-    ``places`` are the paths of the artifacts' files without suffix.
+    """Return a line that says how to undo a run's changes to committed artifacts; "" if there are
+    none. ``places`` are the paths of the artifacts' files without suffix.
 
-    Every run writes a new JSON, by which `lookuplab verify` sees that the artifact was made again.
+    Every run changes at least the JSON, which shows `lookuplab verify` that the artifact was made
+    again.
     """
     changed = places and git("diff", "--name-only", "--", *(f"{place}.*" for place in places))
     told = "committed files that this run replaced (numbers are in the CSV, not in the JSON)"
@@ -128,12 +130,14 @@ def undoing(places: Sequence[Path]) -> str:
 
 def shown(place: Path) -> Iterator[str]:
     """Yield the lines that show an artifact on the terminal: as much of its table as fits on one
-    screen, and the sentence about it. ``place`` is the path of the artifact's files without suffix.
+    screen, and its result in a sentence. ``place`` is the path of the artifact's files without
+    suffix.
     """
     from lookuplab.results.artifact import read_csv, side_by_side
 
     if (file := place.with_suffix(".csv")).is_file():
         table = side_by_side(read_csv(file))
+        # leave out metrics from the end until the lines are short enough
         for shown_metrics in range(len(table.columns), 0, -1):
             part = table.iloc[:, :shown_metrics]
             part = part[part.ne("").any(axis=1)].head(MOST_ROWS).reset_index()
@@ -150,7 +154,10 @@ def shown(place: Path) -> Iterator[str]:
 
 @command("list")
 def list_notebooks(names: tuple[str, ...] = ()) -> None:
-    """Print a line for each notebook (of the papers NAMES): its id and title. Nothing is run.
+    """List the notebooks, with id and title.
+
+    NAMES are papers, or notebooks as for `lookuplab run`; without NAMES, all notebooks are listed.
+    Nothing is run.
 
     \b
     Examples:
@@ -175,17 +182,18 @@ def reproduce(
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
-    """Execute every notebook (or those of NAMES) and write figures/PROFILE/.
+    """Execute every notebook, or only some.
 
-    NAMES are papers, notebooks, or tables and figures that they make. A notebook is skipped if it
-    has run here and neither it nor its parameters, the data, the library, the packages or its
-    artifacts have changed since. Notebooks that measure speed run only if they are named
-    (``performance``), one at a time whatever --jobs says. Lessons and templates run only if they
-    are named (``course``, ``own``). If a notebook fails, its cell and error are printed, the other
-    notebooks continue, and the exit code is 1. Models of the profile whose API key is not set are
-    left out; a notebook that has no other models is skipped.
+    The command executes NAMES (papers, notebooks, or tables and figures that they make) or, without
+    NAMES, every notebook, and writes figures/PROFILE/. A notebook is skipped if it has run on this
+    machine, and if neither the notebook, its parameters and artifacts, nor the data, the library
+    and the packages have changed since. Notebooks that measure speed (`performance`) run only if
+    they are named, one at a time whatever --jobs says. Lessons and templates (`course`, `own`) run
+    only if they are named. If a notebook fails, its cell and error are printed, the other notebooks
+    still run, and the exit code is 1. Models of the profile whose API key is not set are left out;
+    if a notebook has no other models, the command stops before anything runs.
 
-    With -p, each notebook of NAMES takes those parameters that it declares. Figures go where
+    With -p, a parameter is set in each of the notebooks that declare it. Figures go where
     `lookuplab run` puts them.
 
     In the mini profile, answers and judgements come from the record in data/mini/record, if it has
@@ -194,9 +202,9 @@ def reproduce(
 
     With --audit, the notebooks that run also generate some rows of the record again: a random share
     of the rows that they use, for each model and kind. The new rows are compared with the record's,
-    one by one. Every token and verdict must be equal, and every log-probability up to its last
-    digits, which depend on the batch and on the processor. Near ties are listed. Judgements are
-    compared only under the record's Python. The exit code is 1 if something differs or, with
+    one by one. All tokens and verdicts must be equal. Log-probabilities must be equal up to their
+    last digits, which depend on the batch and on the processor. Near ties are listed. Judgements
+    are compared only under the record's Python. The exit code is 1 if something differs or, with
     --again, if nothing could be compared. To continue an interrupted audit, repeat the command.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
@@ -216,16 +224,18 @@ def reproduce(
       accelerate launch --multi_gpu --num_processes 4 -m lookuplab reproduce cloudapibench
 
     Args:
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            profile that the parameters of the first of NAMES name; mini without NAMES.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
+            profile that the parameters cell of the first notebook in NAMES names; mini without
+            NAMES.
         parameter: NAME=VALUE sets a parameter of the notebooks that declare it; repeatable.
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
             (default: the number of cards if models need them, else the number of processors).
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
         audit: Share of the record to generate again and compare, such as 2%, but at least 5 rows of
-            each model and kind. With 0.5% (640 rows), an audit finds with a probability of 95% that
-            one row in 200 is wrong. The commit is the seed, so that over time other rows are tried.
+            each model and kind. If one row in 200 is wrong, an audit of 0.5% (640 rows) finds a
+            wrong row with a probability of 95%. The commit is the seed, so over time other rows are
+            compared.
         dry_run: Only print what would run, what would be fetched, what is missing (then the exit
             code is 2), and how many prompts each notebook has in the mini profile.
         shard: I/N, such as 3/8: answer part I of N of the prompts first, and write no figures. The
@@ -273,11 +283,12 @@ def sweep(
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
-    """Execute one notebook for every combination of the given values.
+    """Execute one notebook for all given values.
 
-    Everything goes to one folder in runs/sweeps/. Its sweep.csv has all numbers, in the schema of
-    an artifact; the parameters with several values are part of each row's condition (`all, k=2`).
-    To resume an interrupted sweep, repeat the command: cases that are up to date are not run again.
+    The notebook runs once for every combination of the values. Everything goes to one folder in
+    runs/sweeps/. The file sweep.csv in this folder has all numbers, with the columns of an
+    artifact. Parameters with several values become part of each row's condition (`all, k=2`). To
+    resume an interrupted sweep, repeat the command: cases that are up to date are not run again.
 
     \b
     Examples:
@@ -286,10 +297,10 @@ def sweep(
       lookuplab sweep fig7a_retriever_precision -p 'k=[1,2,3]' --scheduler tcp://head-node:8786
 
     Args:
-        parameter: 'NAME=[A, B, C]': the values of a parameter (if the parameter is a list, each
-            value is a list); repeatable.
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            profile that the notebook's own parameters name.
+        parameter: 'NAME=[A, B, C]' gives the values of a parameter; repeatable. If the parameter is
+            a list, each value becomes a list.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
+            profile that the notebook's parameters cell names.
         jobs: Number of notebooks to run at once (default: the number of processors).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -330,11 +341,12 @@ def sweep(
 
 @command()
 def draw(artifact: str | None = None, *, profile: str = "") -> None:
-    """Redraw the pictures and rewrite the result sentences from the artifacts' CSVs.
+    """Redraw pictures from the numbers.
 
-    All artifacts are redrawn, or only those of the notebook that makes ARTIFACT. No model is
-    loaded: only the notebook's cells tagged `draw` run, with the parameters recorded in the
-    artifact's JSON.
+    The command draws the pictures and writes the result sentences again, from the artifacts' CSVs:
+    for all artifacts, or only for those of the notebook that makes ARTIFACT. Only the notebooks'
+    cells tagged `draw` run, with the parameters recorded in the artifacts' JSONs, so no model is
+    loaded.
 
     \b
     Examples:
@@ -343,8 +355,8 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
       lookuplab draw --profile paper
 
     Args:
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. Without it, the
-            profile that the parameters of ARTIFACT's notebook name; mini without ARTIFACT.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
+            profile that the parameters cell of ARTIFACT's notebook names; mini without ARTIFACT.
     """
     from lookuplab.results.artifact import Artifact, read_record
 
@@ -368,8 +380,8 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
 
 
 def _preview(planned: list[Job]) -> int:
-    """Print each job's settings, downloads, number of prompts and problems. A problem of several
-    jobs is printed once.
+    """Print each job's parameters, downloads, number of prompts and problems. A problem that
+    several jobs share is printed once.
 
     Return the exit code: 2 if the same command without --dry-run would be refused, otherwise 0.
     """
@@ -391,10 +403,10 @@ def _preview(planned: list[Job]) -> int:
 
 
 def asked(job: Job) -> Iterator[str]:
-    """Yield a line that helps to estimate a job's cost: the number of prompts that the notebook
-    gave to one model in the committed run of the mini profile, and the largest number of tokens
-    that an answer may have. Yield nothing if no answers of the notebook are committed, or if the
-    job has only mini models, which cost nothing.
+    """Yield a line that helps to estimate a job's cost: how many prompts the notebook gave to one
+    model in the committed run of the mini profile, and how many tokens an answer may have. Yield
+    nothing if no answers of the notebook are committed, or if all of the job's models are mini
+    models, which cost nothing.
     """
     from lookuplab.results.verify import ANSWERS_FILE, read_answers
 
@@ -416,8 +428,8 @@ def execute(
     again: bool = False,
     part: Part = Part(),
 ) -> int:
-    """Run the planned jobs, ``jobs`` at once, or print what would run. Print failures and return
-    the exit code.
+    """Run the planned jobs, ``jobs`` at once (0 means the default), or print what would run. Print
+    failures and return the exit code.
 
     Without ``again``, jobs that are up to date are skipped, unless they measure time. The exit code
     is 0 if no job failed, 2 if all failures were UserErrors (bad input that was found only while
@@ -463,9 +475,9 @@ def execute(
 
 def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
     """Yield the lines of a table with one line for each notebook, the slowest first. The columns
-    are the seconds that the notebook took, how many of them passed outside its cells (mostly before
-    the first) and in its drawing cells, and how many answers and judgements it found and made.
-    Papermill writes the seconds into the executed copy.
+    are the seconds that the notebook took, the seconds outside its cells (mostly before the first),
+    the seconds in its drawing cells, and the numbers of answers and judgements that it found and
+    made. The times are those that papermill writes into the executed copy.
     """
     lines = []
     for job, (recorded, stored, made) in ran:
@@ -483,8 +495,8 @@ def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
 
 
 def _told(job: Job, failure: Failure) -> str:
-    """Return a failure as text. For bad input this is one line; otherwise it is the cell, the error
-    and the end of the traceback.
+    """Return a failure as text for the terminal. For bad input this is one line. For other failures
+    it is the cell, the error and the end of the traceback.
     """
     if failure.ename == "UserError":
         return f"error: {job.title}: {failure.evalue}"

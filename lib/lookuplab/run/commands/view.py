@@ -1,10 +1,10 @@
 """Implements ``lookuplab view`` and ``compare``, which show the judged answers of earlier runs. No
 notebook is run.
 
-A run keeps its judged answers and its numbers beside its executed copy. `view` shows the answers on
-a page, and `compare` compares two runs, or two files of `lookuplab score`. The page is static: it
-opens from a disk as well as from a server. The answers are split over several scripts, and the page
-loads only the scripts with the answers that it shows.
+A run keeps its judged answers and its numbers in the folder of its executed copy. `view` shows the
+answers on a page. `compare` compares two runs, or two files of `lookuplab score`. The page is
+static: a browser can open it from a disk or from a server. The answers are split into several
+scripts, of which the page loads only those that it needs.
 """
 
 import json
@@ -32,20 +32,20 @@ from lookuplab.run.runner import NUMBERS
 from lookuplab.scoring.rates import mcnemar, paired_difference
 
 PAGE = Path(__file__).parents[1] / "pages" / "answers.html"
-CHUNK = 200  # answers in one script
-HEAD = 120  # characters of an answer that the page's list shows
+CHUNK = 200  # the number of answers in one script
+HEAD = 120  # the number of characters of an answer that the page's list shows
 # columns of judgements that say why an answer is wrong; the first that is not empty is shown
 REASONS = ("reason", "error", "messages", "lost")
-SAME = ("predicted", "solution")  # columns that repeat the answer
-# two answers of different runs are compared if they agree in these columns
+SAME = ("predicted", "solution")  # columns that repeat the answer, and are not shown
+# answers of two runs are compared with each other if they agree in these columns
 PAIRED = ("model", "condition", "id", "sample")
-FILTERS = ("model", "condition", "class")
-# what the page shows of an answer as it is
+FILTERS = ("model", "condition", "class")  # columns by which the page filters answers
+# fields of an answer that the page shows unchanged
 KEPT = ("cluster", "completion", "finish_reason", "tokens", "sure", "offers")
 MEASURES = "valid", "passed"  # columns of `lookuplab score` that say whether an answer is right
-MOST_ROWS = 24  # lines of a comparison printed to the terminal
-MOST_NUMBERS = 12  # numbers of artifacts printed to the terminal
-# how a call is wrong, by the category of its judgement
+MOST_ROWS = 24  # the largest number of lines of a comparison that are printed
+MOST_NUMBERS = 12  # the largest number of changed numbers that are printed
+# the category of a wrong call -> how the call is wrong, in words
 FAULTS = {
     "incorrect_existing": "calls another existing API",
     "invalid_usage": "calls the right API with wrong arguments",
@@ -59,8 +59,9 @@ Line = dict[str, Any]
 
 
 def log(name: str) -> Path:
-    """Return the file with the judged answers of a notebook's last run. ``NAME~1`` stands for the
-    run before the last. ``name`` may also be the path of an executed copy.
+    """Return the file with the judged answers of a run. The ``name`` of a notebook means the
+    notebook's last run, and ``NAME~1`` the run before it. ``name`` may also be the path of an
+    executed copy.
 
     Raises UserError if there is no such file.
     """
@@ -87,18 +88,20 @@ def log(name: str) -> Path:
 
 
 def last_runs(folder: Path) -> list[Path]:
-    """Return the files with judged answers below a folder, sorted. Of several runs of a notebook,
-    only the last counts.
+    """Return the sorted files with judged answers below a folder. Of each notebook, only the last
+    run counts.
     """
     files = folder.rglob(f"*.{JUDGED}")
     return sorted(file for file in files if not re.search(rf"\.\d+\.{JUDGED}$", file.name))
 
 
 def read(file: Path) -> Iterator[Line]:
-    """Yield first a dictionary about the run (notebook, profile, parameters) and then the run's
-    judged answers, as ``benchmark.keep`` wrote them. An answer that was judged twice with the same
-    result is yielded once. If there are different answers with the same model, condition, id and
-    sample, later ones get a number after the condition: ``dag (2)``.
+    """Yield the content of a file with judged answers: first a dictionary about the run (notebook,
+    profile, parameters), and then the answers, as ``benchmark.keep`` wrote them.
+
+    An answer that was judged twice with the same result is yielded once. If different answers have
+    the same model, condition, id and sample, the condition of the second becomes ``dag (2)``, and
+    so on. Raises UserError if the file has another content.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
     lines = (line for _, line in paths.json_lines(file))
@@ -117,17 +120,15 @@ def read(file: Path) -> Iterator[Line]:
 
 
 def reason(columns: Line) -> str:
-    """Return why an answer is wrong, according to the columns of its judgement; "" if no column
-    says why.
-    """
+    """Return why an answer is wrong, according to its judgement; "" if no column says why."""
     found = next((columns[name] for name in REASONS if columns.get(name)), "")
     texts = found if isinstance(found, list) else [found]
     return "; ".join(" ".join(map(str, text)) if isinstance(text, list) else text for text in texts)
 
 
 def fault(line: Line, shown: str) -> str:
-    """Return in words how a call is wrong, given the documents ``shown`` to the model. Return ""
-    for any other answer.
+    """Return in words how a wrong call is wrong, given the text of the documents ``shown`` to the
+    model. Return "" for any other answer.
     """
     category, name = (line["columns"].get(column, "") for column in ("category", "name"))
     told = FAULTS.get(category, "")
@@ -137,10 +138,11 @@ def fault(line: Line, shown: str) -> str:
 
 
 def pairs_broken(file: Path, count: int) -> Iterator[str]:
-    """Yield ``count`` pairs of answers as Markdown: right without a document, wrong with one. Pairs
-    about different APIs come first.
+    """Yield Markdown with ``count`` pairs of answers to the same task: one without a document,
+    which is right, and one with a document, which is wrong. Pairs about different APIs come first.
     """
-    firsts: dict[Any, Line] = {}  # the runner's notebooks ask without a document first
+    # (model, task) -> the answer without a document, which precedes the others in the file
+    firsts: dict[Any, Line] = {}
     seen: Counter[str] = Counter()
     pairs: list[tuple[int, int, Line]] = []
     for line in islice(read(file), 1, None):
@@ -163,7 +165,7 @@ def pairs_broken(file: Path, count: int) -> Iterator[str]:
 
 
 class Words(dict[str, int]):
-    """A dictionary that numbers texts in the order of their first use."""
+    """A dictionary that numbers texts from 0, in the order of their first use."""
 
     def __missing__(self, text: str) -> int:
         self[text] = len(self)
@@ -171,9 +173,9 @@ class Words(dict[str, int]):
 
 
 def write_page(files: Iterable[Path], output: Path) -> int:
-    """Write a page with the judged answers in ``files`` to the folder ``output``. Return the number
-    of answers. If there are several files, the number of an answer's run stands before the answer's
-    condition.
+    """Write a page with the judged answers in ``files`` to the folder ``output``, and return the
+    number of answers. If there are several files, an answer's condition begins with the number of
+    the file: ``run 2: dag``.
     """
     is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not is_free and not (output / "index.js").is_file():
@@ -189,9 +191,10 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts = Words()
     rows: list[Line] = []
-    policies: dict[str, list[int]] = {}  # after which answers each policy looks up
+    policies: dict[str, list[int]] = {}  # policy -> the answers after which it looks up the API
 
     def flush() -> None:
+        """Write the collected rows to a script, with the prompts that they refer to by number."""
         if rows:
             text = json.dumps([[*prompts], rows])
             number = (len(of["id"]) - 1) // CHUNK
@@ -210,7 +213,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             begin = next(filter(str.strip, answer.split("\n")), "").strip()
             judged = {None: "not judged", True: "right", False: "wrong"}[right]
             base = plain[line["id"]]
-            # length of what precedes the plain prompt, such as documents and examples
+            # what precedes the plain prompt, such as documents and examples
             before = line["prompt"].removesuffix(base)
             shown = "" if before == line["prompt"] else before
             line |= {
@@ -240,7 +243,8 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         first = pd.DataFrame(firsts, columns=["at", "minimum", "exists_anywhere"])
         sure = len(first) and first.minimum.notna().all()
         threshold = abouts[-1]["parameters"].get("threshold", THRESHOLD)
-        abouts[-1]["threshold"] = threshold if sure else None  # without confidence
+        # without confidences, a threshold would select nothing
+        abouts[-1]["threshold"] = threshold if sure else None
         for policy in POLICIES[2:] if sure else ():
             asks = triggered(first, policy, threshold)
             policies.setdefault(policy, []).extend(first["at"][asks].tolist())
@@ -253,9 +257,10 @@ def write_page(files: Iterable[Path], output: Path) -> int:
 
 
 class Side(NamedTuple):
-    """One side of a comparison: the parameters of its runs, its files, and its rows. There is a row
-    for each judged answer, and for each task and policy: the columns PAIRED, ``class``, ``cluster``
-    and ``right``. For a policy, ``right`` is the probability of a valid call.
+    """One side of a comparison: the parameters of its runs, their rows and their files. The rows
+    have the columns PAIRED, ``class``, ``cluster`` and ``right``. There is a row for each judged
+    answer, and a row for each task and policy, in which ``right`` is the probability of a valid
+    call.
     """
 
     parameters: Line
@@ -265,8 +270,8 @@ class Side(NamedTuple):
 
 def side(name: str) -> Side:
     """Return the side of a comparison that an argument of `lookuplab compare` names: a folder of
-    executed copies, a file of judgements, or a name for ``log``. Raises UserError if no judged
-    answers are found there.
+    executed copies, a file of judgements, or a name that ``log`` accepts. Raises UserError if it
+    has no judged answers.
     """
     place = paths.expanded(name)
     if ".jsonl" in place.suffixes:
@@ -288,14 +293,16 @@ def side(name: str) -> Side:
 
 
 def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
-    """Yield the rows of each policy of CloudAPIBench, which selects among a run's answers. The
-    policies have the run's own threshold and precision. A run without a precision has no policy.
+    """Yield the rows of each policy of CloudAPIBench. A policy needs no answers of its own, because
+    it selects among a run's answers, with the run's threshold and precision. For a run without a
+    precision, yield nothing.
     """
     precision = parameters.get("precision", -1)
     if precision < 0:
         return
     for _, own in answers[answers["sample"] == 0].groupby("model", sort=False):
         right = own.pivot(index="id", columns="condition", values="right")
+        # conditions come in threes: without a document, with the right one, with a wrong one
         for hit in right:
             tail = hit.removeprefix(RIGHT_DOCUMENT)
             base = NO_DOCUMENT + ", constrained" * tail.endswith("constrained")
@@ -315,9 +322,9 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
 
 
 def scored(file: Path) -> pd.DataFrame:
-    """Return the rows of a file that `lookuplab score` wrote. Their condition is the column that
-    says whether an answer is right. Raises UserError if there is no such column, a line has no id,
-    or two lines have the same id and sample.
+    """Return the rows of a file that `lookuplab score` wrote. Their condition is the name of the
+    column that says whether an answer is right. Raises UserError if there is no such column, if a
+    line has no id, or if two lines have the same id and sample.
     """
     lines = [line for _, line in paths.json_lines(file)]
     flags = [name for line in lines for name in line if isinstance(line[name], bool)]
@@ -342,11 +349,11 @@ def changed(first: Side, second: Side) -> list[str]:
 
 
 def matched(first: Side, second: Side) -> pd.DataFrame:
-    """Return the rows that both sides have, paired by model, condition, task and sample.
+    """Return the rows that both sides have, paired by model, condition, task and sample. The
+    columns ``right_1`` and ``right_2`` have the outcomes of the two sides, from 0 to 1.
 
-    ``right_1`` and ``right_2`` are the outcomes of both sides, from 0 to 1. If each side has a
-    single model, the sides are compared even if the models differ. Raises UserError if the sides
-    have nothing in common.
+    If each side has a single model, the rows are paired even if the models differ. Raises UserError
+    if the sides have no row in common.
     """
     sides = [side.rows.assign(right=side.rows.right.astype(float)) for side in (first, second)]
     models = [rows.model.unique().tolist() for rows in sides]
@@ -360,12 +367,12 @@ def matched(first: Side, second: Side) -> pd.DataFrame:
 
 
 def compared(both: pd.DataFrame) -> pd.DataFrame:
-    """Return the comparison of two runs, one line for each model, condition and class of the tasks.
-    ``both`` is from ``matched``.
+    """Return the comparison of two sides as a table with a line for each model, condition and class
+    of tasks. ``both`` has the rows of ``matched``.
 
     The columns are n, both rates in percent, the paired difference in points with its clustered
-    interval, in how many answers the first or the second run is better, and the p value of
-    McNemar's exact test on these two numbers. The test assumes that tasks are independent.
+    interval, how many answers are better in the first run and how many in the second, and the p
+    value of McNemar's exact test on these two numbers. The test assumes that tasks are independent.
     """
     parts = pd.concat([both.assign(class_1="all"), both[both.class_1 != ""]])
     keys = ["model", "condition", "class_1"]
@@ -378,7 +385,7 @@ def compared(both: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired(part: pd.DataFrame) -> Line:
-    """Compare two sides' outcomes for the same tasks. ``part`` has rows of ``matched``."""
+    """Return the numbers of a line of ``compared``. ``part`` has the line's rows of ``matched``."""
     old, new = part.right_1, part.right_2
     lost, gained, p = mcnemar(old > new, new > old)
     change = paired_difference(old, new, part.cluster_1).percent()
@@ -396,7 +403,7 @@ def paired(part: pd.DataFrame) -> Line:
 
 
 def comparison(table: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines that show the result of ``compared`` on a terminal: the rows in which
+    """Yield the lines that show the table of ``compared`` on a terminal: the rows in which
     something changed, or all rows if nothing did.
     """
     moved = table[table.better_in_first + table.better_in_second > 0]
@@ -408,8 +415,9 @@ def comparison(table: pd.DataFrame) -> Iterator[str]:
 
 
 def numbers(first: Path, second: Path) -> Iterator[str]:
-    """Yield lines with the numbers of the artifacts that differ between two runs, percentages and
-    points first, and the largest change first; then the files with all numbers.
+    """Yield lines with those numbers of the artifacts that differ between two runs, and a line with
+    the files of all numbers. Percentages and points come first, and among these the largest
+    changes. ``first`` and ``second`` are the files of the runs' judged answers.
     """
     files = [file.with_name(file.name.replace(JUDGED, NUMBERS)) for file in (first, second)]
     if not all(map(Path.is_file, files)):
@@ -426,17 +434,17 @@ def numbers(first: Path, second: Path) -> Iterator[str]:
 
 @command()
 def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int = 0) -> None:
-    """Write a page that shows every answer of a run, and why it is right or wrong.
+    """Show every answer of a run on a page.
 
-    NOTEBOOKS are named as for `lookuplab run` and stand for their last run, with or without -p.
-    NAME~1 is the run before the last; the last six runs with different parameters are kept. Name an
-    executed copy by its path. Several runs are shown on one page.
+    NOTEBOOKS are named as for `lookuplab run` and mean their last run, with or without -p. NAME~1
+    is the run before the last; the last six runs with different parameters are kept. An executed
+    copy is named by its path. Several runs are shown on one page.
 
     The page shows prompt, documents, answer, verdict and reason, the model's confidence in each
-    token, and the names that Jedi offered. You can filter answers by verdict, model, way of asking
-    and class. You can also compare two models, ways of asking or policies (each with its run's
-    threshold); answers that are right on the left only come first. The page opens from the disk and
-    from any web server, and needs no network.
+    token, and the names that Jedi offered. You can filter answers by verdict, model, condition (how
+    the model was asked) and class. You can also compare two models, conditions or policies (each
+    with its run's threshold); answers that are right only on the left come first. The page can be
+    opened from a disk or a web server, and needs no network.
 
     \b
     Examples:
@@ -448,8 +456,8 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
 
     Args:
         output: Write to this folder. [default: runs/view/NOTEBOOK]
-        broken: Write no page, but print this many answers that a document broke (right without,
-            wrong with it) as Markdown: prompt, document, both answers and the reason.
+        broken: Write no page. Instead, print this many answers that are right without a document
+            and wrong with one, as Markdown: prompt, document, both answers and the reason.
     """
     files = [log(name) for name in notebooks]
     if broken:
@@ -465,21 +473,23 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
 
 @command()
 def compare(first: str, second: str, *, output: Path | None = None) -> None:
-    """Compare two runs, or two files of judgements, task by task.
+    """Compare two runs task by task.
 
-    FIRST and SECOND are notebooks, named as for `lookuplab run`. They stand for their last run,
-    with or without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed
-    copies, folders of executed copies (runs/mini), or files that `lookuplab score` wrote (.jsonl).
+    FIRST and SECOND are notebooks, named as for `lookuplab run`. They mean their last run, with or
+    without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed copies,
+    folders of executed copies (runs/mini), or files that `lookuplab score` wrote (.jsonl).
 
-    The command first prints the parameters that changed. Answers are paired by model, way of
-    asking, task and sample. A threshold, a precision or a policy only selects among these answers.
-    So a run with a precision also has the policies dag, dag_index_lookup, dag_confidence and
-    dag_plus_plus, each with the run's own threshold; their outcome is the expected one at the run's
-    precision. For each model and way of asking, over all tasks and by class, the command prints the
-    change in points with its clustered 95% interval, how many answers are better (right) in one run
-    only, and McNemar's p value. Lines without a change are left out. At the end are the numbers of
-    the notebook's tables that changed. For two files, the ids of the answers that are right in only
-    one are printed.
+    The command first prints the parameters that changed. Answers are paired by model, condition
+    (how the model was asked), task and sample. For each model and condition, over all tasks and by
+    class, it prints the change in points with its clustered 95% interval, how many answers are
+    better (right) in only one run, and McNemar's p value. Lines without a change are left out.
+
+    A run with a precision also has the conditions dag, dag_index_lookup, dag_confidence and
+    dag_plus_plus. These are policies, which only select among the run's answers, with the run's own
+    threshold. Their outcome is the expected one at the run's precision.
+
+    At the end, the command prints the numbers in the notebook's tables that changed. For two files,
+    it prints the ids of the answers that are right in only one of them.
 
     \b
     Examples:

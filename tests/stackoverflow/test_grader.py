@@ -100,7 +100,8 @@ def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_n
     with pytest.raises(KeyboardInterrupt):
         verdicts(answers, runs)
     assert not any(one.passed for one in verdicts(answers, runs))
-    # each run tries the reference first, and then every different answer once
+    # Each run tries the reference, and then every different answer once. The second run repeats
+    # nothing that was finished: the reference and two answers.
     assert waited == [1, 5, 0, 3]
 
 

@@ -1,4 +1,6 @@
-"""Dependency coverage: what Jedi traces into the repository, and what a prediction has of it."""
+"""Tests dependency coverage: which names Jedi traces to definitions in the repository, and which of
+them a prediction uses.
+"""
 
 import os
 
@@ -56,11 +58,11 @@ def root(tmp_path):
     ("text", "keys"),
     [
         ("foo(bar(baz))", "foo bar baz"),
-        ("if a == b: pass", "a b"),  # no assignment
-        ("foo(1).a[i].b", "foo foo().a i foo().a[].b"),  # without arguments and subscripts
+        ("if a == b: pass", "a b"),  # a comparison is not an assignment
+        ("foo(1).a[i].b", "foo foo().a i foo().a[].b"),  # keys leave out arguments and subscripts
         ("(a or b).c", "a b ().c"),
         ("x = f(k=v)\nfrom m import n\nself.y = 1\nself.z += 1", "f v self self self.z"),
-        ("n.o\n(a)", "n n.o a"),  # a line does not go on in the next one
+        ("n.o\n(a)", "n n.o a"),  # an expression does not continue on the next line
         ("f(self.items(\n    self.z[", "f self self.items self self.z"),
     ],
 )
@@ -89,15 +91,19 @@ def test_an_answer_that_repeats_itself_is_read_however_deep(part):
 
 @pytest.mark.parametrize("part", ["(", "a[", "not ", "x if y else "])
 def test_what_is_nested_deeper_than_any_code_is_read_up_to_a_depth(part):
-    """The parser's time is quadratic in the depth, and so were CodeBLEU's subtrees."""
+    """The parser's time grows with the square of the depth, and so did the number of CodeBLEU's
+    subtrees.
+    """
     assert 1500 < len(leaves(part * 9000 + "x")) < 10_000
     assert code_bleu_counts(f"return {part * 9000}x", "return x")[20] > 0
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):
-    """A prediction that does not parse takes what follows it with it, in its own file alone."""
+    """A prediction that does not parse also swallows the code after it, but only in
+    its own file.
+    """
     broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
-    for _ in range(2):  # before and after ``base`` was read
+    for _ in range(2):  # before and after Jedi has read ``base``
         dependencies_of(root, "base.py", broken, location_of(BASE, 4))
         assert {*dependencies_of(root, "user.py", USER, location_of(USER, 6))} == {*NAMES}
 
@@ -118,7 +124,7 @@ print(own_keys(root, "user.py", text, expressions(text), range(0)))
 
 
 def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
-    """By itself, parso drops the trees of old files as soon as it has 600."""
+    """Without the kit's change, parso drops the trees of old files as soon as it has 600."""
     for file in root.iterdir():
         os.utime(file, (0, 0))
     assert "self.size" in run_python(EARLIER, root, USER)

@@ -1,5 +1,5 @@
-"""Which held-out functions are taken, and one row a function: judged once, the same alone as beside
-other models.
+"""Tests which held-out functions are taken, and that there is one row per function. A function is
+judged once, with the same result alone and together with other models.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ HELPERS = """def helper(x):
 
 @pytest.fixture(scope="module", autouse=True)
 def store(tmp_path_factory):
-    """Judgements are kept beside this completion store."""
+    """Keep judgements next to a completion store of this module."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOKUPLAB_STORE", str(tmp_path_factory.mktemp("store") / "c.sqlite"))
         yield
@@ -66,7 +66,9 @@ def repositories(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predictions(repositories):
-    """What stood there in the first repository, what cannot work in the second."""
+    """Return the original functions for the first repository, and functions that cannot work for
+    the second.
+    """
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
     return {
         one: broken[one.qualified_name] if one.repository == "two" else one.body
@@ -76,7 +78,7 @@ def predictions(repositories):
 
 @pytest.fixture(scope="module")
 def frames(predictions):
-    """Of two models, judged together by two workers."""
+    """Return the frames of two models, which two workers judge together."""
     texts = {"base": {one.id: one.body for one in predictions}}
     texts["toolgen"] = {one.id: text for one, text in predictions.items()}
     return judged_all(list(predictions), texts, workers=2)
@@ -111,7 +113,7 @@ def test_a_row_holds_what_became_of_its_function(frames, predictions):
     assert list(frame[fields.split()].itertuples(index=False, name=None)) == [
         ("one", True, True, "", True, 1, 2, 2),
         ("one", True, True, "", True, 1, 1, 1),
-        ("two", False, False, "E1101", True, 0, 2, 0),  # self is right, the rest is not
+        ("two", False, False, "E1101", True, 0, 2, 0),  # only ``self`` is right
         ("two", False, False, "E0602", False, 0, 1, 0),
     ]
 
@@ -122,7 +124,7 @@ def test_a_second_run_asks_nothing_gives_the_same_and_a_new_prediction_one_quest
     monkeypatch.setattr(evaluation, "_ask", ask := Mock(wraps=evaluation._ask))
     pd.testing.assert_frame_equal(judgements(predictions), frames["toolgen"])
     assert not ask.called
-    # pylint's; the reference is the same
+    # only pylint is asked again, because the reference has not changed
     judgements(predictions | {next(iter(predictions)): "    return self"})
     assert [call.args[2] for call in ask.call_args_list] == [messages_of]
 

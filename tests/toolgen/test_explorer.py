@@ -1,4 +1,4 @@
-"""Stepping through one answer: what a page shows and what the trie allowed."""
+"""Tests the steps of one answer: what a page shows, and what the trie allowed."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ NAME = {"_invented": 0.6, "_register": 0.3}, {"ed": 0.9}, {"_updates": 0.9}
 
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory, functions, tool):
-    """Written by a script in which the model prefers an invented name."""
+    """Return the walk of a scripted answer in which the model prefers an invented name."""
     function = replace(functions[1], docstring="Name of this <b>container</b>.")
     tokens = "    ", "self", ".", MARK, *NAME, "\n", END
     model = wanting(tmp_path_factory.mktemp("model"), function, *tokens)
@@ -22,7 +22,7 @@ def walked(tmp_path_factory, functions, tool):
 
 
 def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walked):
-    assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was likelier
+    assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was more probable
     assert walked.mark_probability(3) == pytest.approx(0.8, abs=1e-4)
     first, choice = page(walked, 0), page(walked, 4)
     assert "&lt;b&gt;container" in first and "<b>container" not in first

@@ -1,5 +1,5 @@
-"""Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves,
-what is written.
+"""Tests the fine-tuning of tiny real checkpoints: which tokens are learned, which weights are
+trained, what a killed run leaves, and what is written.
 """
 
 import json
@@ -32,7 +32,7 @@ PAIRS = [
 ]
 RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
 LORA = replace(RECIPE, lora_rank=4)
-# The attention's projections in GPT-2, T5 and Llama
+# the projections of the attention in GPT-2, T5 and Llama
 ATTENTION = ("attn.c_attn", "attn.c_proj", "Attention", *LLAMA)
 
 
@@ -51,7 +51,7 @@ def weights(folder):
 
 
 def command(base, folder, *more):
-    """The words of a training of PAIRS into ``folder``/m."""
+    """Return the words of a command that trains on PAIRS and writes the model to ``folder``/m."""
     marked = ({"marked_signature": pair.signature, "marked_body": pair.body} for pair in PAIRS)
     records = (vars(pair.unmarked()) | own for pair, own in zip(PAIRS, marked, strict=True))
     corpus = folder / "c.jsonl"
@@ -62,11 +62,14 @@ def command(base, folder, *more):
 
 @pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
 def tuned(request, bases, tmp_path_factory):
-    """A base, and the folder of its ToolGen variants, by the library that loads them."""
+    """Return (base, folder). The folder has the base's ToolGen variant as a whole model and as an
+    adapter; the subfolders are named after the libraries that load them.
+    """
     base = bases / request.param
     folder = tmp_path_factory.mktemp("tuned")
     for library, recipe in {"transformers": RECIPE, "peft": LORA}.items():
-        tune(base, folder / library, replace(recipe, bf16=base.name == "llama"))  # as CodeLlama
+        # CodeLlama is trained in bfloat16
+        tune(base, folder / library, replace(recipe, bf16=base.name == "llama"))
     return base, folder
 
 
@@ -108,7 +111,9 @@ def test_an_adapter_has_the_new_row_of_a_full_vocabulary_and_names_its_base_rela
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_marked_form_decides_for_both_variants_which_pairs_are_left_out(bases, marked):
-    """One pair fits only without its marks, which the base variant never sees."""
+    """One pair fits only without its marks. It is left out even for the base variant, which never
+    sees marks.
+    """
     model = load(str(bases / "gpt2"))
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
     [bare] = encode(model.tokenizer, [long.unmarked()], "decoder")
@@ -119,7 +124,7 @@ def test_the_marked_form_decides_for_both_variants_which_pairs_are_left_out(base
 
 
 def test_a_decoders_loss_covers_the_signature_if_it_is_that_of_the_function(bases):
-    """And not the docstring, unless it is asked for."""
+    """The loss covers the docstring only if ``loss_on`` is "all"."""
     tokenizer = load(str(bases / "gpt2")).tokenizer
     example = encode(tokenizer, [PAIRS[0].unmarked()], "decoder")[0]
 
@@ -135,7 +140,7 @@ def test_a_decoders_loss_covers_the_signature_if_it_is_that_of_the_function(base
 def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kept_apart(
     bases, tmp_path
 ):
-    """A rate at which a tiny model soon knows its pairs by heart."""
+    """At this learning rate, a tiny model soon knows its pairs by heart."""
     base = bases / "llama"
     recipe = replace(RECIPE, epochs=12, learning_rate=0.02, validation=8)
     pairs = [replace(pair, body=f"    return {i * 7919}") for i, pair in enumerate(PAIRS)]
@@ -147,8 +152,8 @@ def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kep
 
 
 def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
-    """The first line of the log, by hand: one batch, no dropout, mean over all answers' tokens of
-    the batch.
+    """The first line of the log is computed by hand: one batch without dropout, and the mean over
+    all tokens of the batch's answers.
     """
     tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=1, batch_size=40))
     model = load(str(bases / "llama"))
@@ -184,8 +189,9 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
 
 
 def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
-    """GPT-2 has dropout, so that the state of the random numbers counts; an epoch has 5 steps,
-    a checkpoint 3. One that was killed while it was written is no point to go on from.
+    """GPT-2 has dropout, so the state of the random numbers must be restored, too. An epoch has 5
+    steps, and every third step writes a checkpoint. A checkpoint that was being written when the
+    command was killed is not used.
     """
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
     given = {"epochs": 2, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}

@@ -1,5 +1,5 @@
-"""Functions of a repository: exact text and positions, the package's filters, and nothing lost
-without a reason.
+"""Tests how functions are read from a repository: exact text and positions, the replication
+package's filters, and a reason for every function that is left out.
 """
 
 import json

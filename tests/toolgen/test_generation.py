@@ -1,6 +1,6 @@
-"""Generation with real Jedi on little repositories: Figure 4, equality with plain decoding and with
-the literal reading (``test_jedi_tool`` compares Jedi's answers, ``test_success`` pylint's), the
-store, bad input.
+"""Tests generation with the real Jedi on little repositories: Figure 4, the same answers as plain
+decoding and as the literal implementation, the store, and bad input. (``test_jedi_tool`` compares
+Jedi's answers with the literal implementation, and ``test_success`` pylint's.)
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
 
 
 def text_of(done):
-    """Of the only function."""
+    """Return the answer for the only function."""
     [text] = done.predictions.values()
     return text
 
@@ -52,7 +52,7 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
     assert text_of(done) == "\n".join(lines)
     asked = questions_of(done)
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
-    # the original: None if updates else self
+    # the body of the original is ``None if updates else self``
     assert list(asked.right) == [True, False, False, False]
     assert list(asked.probability) == pytest.approx([0.6, 0.8, 0.8, 0.8])
     assert asked.offered.all() and (asked.names > 0).all() and not asked.failure.any()
@@ -66,9 +66,11 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     assert list(questions_of(changed).chosen) == ["self", "nothere"]
     for made, missing in (done, 0), (changed, 1):
         rows = [(row["value"], row["n"]) for row in call_rows({("m", "x"): made})]
-        # calls of all functions and per function; not offered, and failed
+        # the rows: calls of all functions, calls per function, names that were not offered, failed
+        # calls
         assert rows == [(2, 1), (2, 1), (missing, 2), (0, 2)]
-    assert offer_rows({("m", "x"): done})[0]["value"] == 100  # percent of the calls answered
+    # percent of the calls that were answered
+    assert offer_rows({("m", "x"): done})[0]["value"] == 100
 
 
 def test_a_question_that_is_lost_twice_costs_one_function_and_an_error_of_jedi_s_leaves_it_free(
@@ -114,7 +116,7 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
 
 @pytest.mark.parametrize("marking_model", ["gpt2", "llama"], indirect=True)
 def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, tool):
-    """Of a random model that writes many marks; calls without suggestions are among them."""
+    """A random model writes many marks. For some of its calls, there are no suggestions."""
     model = LocalModel(str(marking_model))
     ours = write(model, functions, tool, tokens=40)
     writer = Writer(model)
@@ -127,7 +129,9 @@ def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, to
 def test_a_worker_sees_the_repositories_of_all_functions(
     marking_model, functions, tool, monkeypatch
 ):
-    """Otherwise each question about another repository than the last needs a new worker."""
+    """Otherwise every question about another repository than the last one would need
+    a new worker.
+    """
     monkeypatch.setattr(analysers, "_expected", set())
     write(LocalModel(str(marking_model)), functions[:1], tool, tokens=1)
     assert analysers._expected == {functions[0].root}
@@ -142,7 +146,8 @@ def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool)
     with CompletionStore(":memory:") as store:
         first = write(model, functions, tool, store=store)
         file.write_text(text.replace("self.name", "self.title"))
-        changed = write(model, functions, JediTool(1), store=store)  # one that has read nothing
+        # a new tool, which has read nothing yet
+        changed = write(model, functions, JediTool(1), store=store)
     assert text_of(first) == "    self.name"
     assert text_of(changed) == "    self._registered_updates"
 
@@ -183,7 +188,7 @@ def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follo
         text, *caret = unsaved(lines, functions[1], written, kind, rules)
         assert text == f"{above}{'' if rules.is_package else '_'}\n{lines[-1]}"
         assert caret == [above.count("\n") + 1, len(above.rpartition("\n")[2])]
-        if kind != "decoder":  # which writes the same if it is not given the signature
+        if kind != "decoder":  # a decoder that is not given the signature writes the same
             whole = replace(rules, given_signature=False)
             assert unsaved(lines, functions[1], written, "decoder", whole)[0] == text
 
@@ -197,5 +202,6 @@ def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():
 def test_what_a_gate_leaves_of_right_and_wrong_calls():
     calls = pd.DataFrame({"repository": list("aabb"), "right": [True, True, False, False]})
     rows = removal_rows("m", calls.assign(probability=[0.9, 0.5, 0.7, 0.3]), [0.0, 0.6, 1.0])
-    # kept of right and of wrong calls, and right of those that are kept; of none, no share is
+    # for each threshold: the share of right calls that are kept, the share of wrong calls that are
+    # kept, and the share of right calls among the kept ones, which is missing if none is kept
     assert [row["value"] for row in rows] == [100, 100, 50, 50, 50, 50, 0, 0]

@@ -1,5 +1,5 @@
-"""Functions of public packages, with a mini model's answer each, as both original packages
-score them: cs-wangchong/ToolGen-Replication at 8040c7e and 5ad4c70, run unchanged.
+"""Tests that functions of public packages, each with a mini model's answer, get the scores of both
+original packages: cs-wangchong/ToolGen-Replication at 8040c7e and 5ad4c70, run unchanged.
 """
 
 from functools import cache
@@ -18,13 +18,13 @@ from lookuplab.toolgen.generation import JediTool, ToolUse, generate
 from lookuplab.toolgen.rules import rules_of
 
 GOLDEN = pd.read_csv(Path(__file__).with_name("golden.csv"))
-# not of the large repository, which takes Jedi and pylint long
+# without the large repository, for which Jedi and pylint need long
 GOLDEN = GOLDEN[~GOLDEN.id.str.startswith("seaborn/")].reset_index(drop=True)
 
 
 @cache
 def answers():
-    """The functions with their answers, which the record has."""
+    """Return the functions with their answers, which are in the record."""
     files = GOLDEN.id.str.partition(":")[0].str.partition("/")
     functions = {}
     for root in locate_all(dict.fromkeys(files[0])):
@@ -50,13 +50,14 @@ def test_both_packages_scores_are_ours_to_three_digits(year):
         counts = row["dependencies"], row["covered"], row["passed"], row["edit_similarity"]
         found.append((similarity.bleu(words), similarity.code_bleu(code), *counts))
     names = ["bleu", "codebleu", "dependencies", "covered", "passed", "edit"]
-    kept = names if year == 2024 else names[:4]  # success of 2023 is below, and it has no edit
+    # another test checks the success of 2023, and that package has no edit similarity
+    kept = names if year == 2024 else names[:4]
     expected = GOLDEN[[f"{name}_{year}" for name in kept]].to_numpy(float)
     assert np.allclose(np.array(found, float)[:, : len(kept)], expected, rtol=0, atol=5e-4)
 
 
 def test_every_error_fails_the_functions_that_the_package_of_2023_fails():
-    """Two that pass in 2024 alone, two that pass in both."""
+    """Two functions pass only in 2024, and two pass in both."""
     alone = GOLDEN.passed_2023 != GOLDEN.passed_2024
     both = GOLDEN.id.str.startswith("rich/") & (GOLDEN.passed_2023 == 1)
     chosen = [*GOLDEN.index[alone], *GOLDEN.index[both][:2]]

@@ -1,5 +1,5 @@
-"""A generated function takes the reference's place: by line, with decorators, indentation and
-strings as they are.
+"""Tests how a generated function replaces the reference: its line, decorators, indentation and
+strings stay as they are.
 """
 
 import ast
@@ -47,7 +47,7 @@ def test_the_reference_in_its_own_place_changes_nothing(line):
     assert insert(FILE, place, whole).text == FILE
     if line != 19:
         assert insert(FILE, place, place.body).text == FILE
-    else:  # a body goes on the next line
+    else:  # a body is put on the next line
         assert insert(FILE, place, "return 2").text.endswith("def short(x):\n    return 2\n")
 
 
@@ -63,7 +63,7 @@ WHOLE = "def f(self):\n    return 1"
         "    def f(self):\n        return 1",
         f"\n@property\n{WHOLE}",
         WHOLE.replace("\n", "\r\n"),
-        "x = 1\n        return 1",  # the first indentation is lost
+        "x = 1\n        return 1",  # models often omit the first indentation
         "if x:\n            return 2\n        return 1",
         "```python\n        return 1\n```",
         "```python\n        return 1\n```\n```python\n",
@@ -103,7 +103,7 @@ def test_of_any_other_answer_nothing_is_left_out(answer):
         (WHOLE, "", False),
         ("```\n        return 1\n```", "", False),
         ("    def f(self):\n        return 1", "", True),
-        (WHOLE, "    ", True),  # a model's, which writes at the margin
+        (WHOLE, "    ", True),  # the answer of a model that writes without indentation
         ("    return 1", "    ", True),
         ("    x = 1\n      return x", "    ", False),
     ],

@@ -1,5 +1,6 @@
-"""The completion tool survives what Jedi does not: calls that hang, crash or fail cost one worker
-and are counted. And what a worker keeps between questions changes no answer.
+"""Tests that the completion tool survives what Jedi does not: a call that hangs, crashes or fails
+costs one worker and is counted. Also tests that what a worker keeps between questions changes no
+answer.
 """
 
 import os
@@ -40,7 +41,9 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
 
 
 def test_answers_about_real_functions_are_those_of_plain_jedi():
-    """The worker's, asked twice, and Jedi's without what ``install`` changes."""
+    """A worker's answers, each asked for twice, must equal Jedi's answers without the changes that
+    ``install`` makes.
+    """
     repository = locate("click")
     found = extract(repository, files=[repository / "_textwrap.py", repository / "parser.py"])
     for function in found.functions[:2]:
@@ -69,8 +72,8 @@ for one in jedi_worker.references._find_project_modules(state, []):
 
 
 def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_python):
-    """Not in that of their hashes, which lie in memory, and of a folder's entries, which lie on the
-    disk.
+    """The order must depend neither on hashes, which depend on addresses in memory, nor on the
+    order of a folder's entries on the disk.
     """
     names = [f"{hash(n) % 1000:03}.py" for n in map(str, range(40))]
     for name in names:
@@ -102,7 +105,7 @@ def test_importing_the_package_leaves_jedi_as_it_is(run_python):
 
 @pytest.mark.parametrize("home", ["/dev/null", "read-only"])
 def test_a_home_that_cannot_be_written_changes_no_answer(tmp_path, run_python, home):
-    """Where a repository is read, its trees would be kept there."""
+    """Jedi would store the syntax trees of the files that it reads in the home folder."""
     (tmp_path / "module.py").write_text("import json\n")
     (tmp_path / "read-only").mkdir(mode=0o500)
     code = (

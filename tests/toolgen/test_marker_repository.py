@@ -1,5 +1,5 @@
-"""What was to be read is not run: neither a repository's modules nor what its files of settings
-name, nor a Python that it brings. Each of them would leave a mark, which is shown, too.
+"""Tests that files which should only be read are not run: neither a repository's modules, nor what
+its settings name, nor a Python in it. Each of them would leave a mark, which is also tested.
 """
 
 import json
@@ -23,14 +23,14 @@ def root(tmp_path):
 
 @pytest.mark.parametrize("file", marker_repository.WAYS)
 def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
-    """So that no mark means that nothing ran."""
+    """This shows that a missing mark means that nothing ran."""
     said = marker_repository.run(root, file, tmp_path / "marker")
     assert (tmp_path / "marker").exists(), said
 
 
 @pytest.mark.parametrize("contained", [False, True])
 def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch, contained):
-    """In a sandbox, code that ran would end its process, and its question would have no answer."""
+    """In a sandbox, code that ran would end its process, and the question would get no answer."""
     if contained and (reason := refusal()):
         pytest.skip(reason)
     monkeypatch.setattr(analysers, "is_contained", lambda: contained)

@@ -1,5 +1,5 @@
-"""Algorithm 1 on the paper's figure and on cases worked out by hand, with the real Jedi; the marked
-corpus, its statistics, and marks without code.
+"""Tests Algorithm 1 with the real Jedi, on the paper's figure and on cases computed by hand. Also
+tests the marked corpus, its statistics, and marks without code.
 """
 
 import importlib
@@ -58,7 +58,7 @@ def test_figure_4(tmp_path, tool):
         "return <COMP>n.__dict__",
         "größe = <COMP>n; return <COMP>größe",
         's = """n\n  n"""; return <COMP>n + <COMP>s',
-        "return <COMP>n, f'{n} {n!r}'",  # one token
+        "return <COMP>n, f'{n} {n!r}'",  # an f-string is one token
         "d = {'n': 1}; return <COMP>d['n']",
         "return <COMP>helper(<COMP>alpha=<COMP>n)",
     ],
@@ -167,7 +167,9 @@ def stumbles(root, file, *question):
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     repository, tmp_path, monkeypatch, is_machine
 ):
-    """On code that ends each process it asks, and yet is done; not if harmless code does, too."""
+    """The code of crash.py ends every process that reads it, and the command still succeeds. It
+    fails if harmless code ends the process, too, because the machine is then at fault.
+    """
     stumbles = STUMBLES.replace('"crash.py"', '"crash.py" or file == "control.py"')
     stumbles += "\ndef control(*asked):\n    return stumbles(*asked, '', 1, 0)\n"
     (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "other thing"))

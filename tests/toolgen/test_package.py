@@ -1,4 +1,4 @@
-"""The replication package's texts and coverage: hand-computed."""
+"""Tests the replication package's texts and coverage against values computed by hand."""
 
 from pathlib import Path
 
@@ -15,7 +15,8 @@ def test_bare_marked_words_are_the_dependencies_of_2023():
         "def f(a):\n    <COMP>b = a.<COMP>a + c.<COMP>d\n    for <COMP>e in f: b = 1, '<COMP>g'"
     )
     found = package_2023_coverage(marked, "def f(a):", "def f(a): d, 'e', gg")
-    assert found == {"dependencies": 3, "covered": 1}  # d, e and g; b and a look local
+    # the dependencies are d, e and g; b and a look local
+    assert found == {"dependencies": 3, "covered": 1}
 
 
 @pytest.mark.parametrize(("body", "keys"), DEPENDENCIES)

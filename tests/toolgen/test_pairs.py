@@ -1,5 +1,5 @@
-"""Pairs of docstring and function in text and in tokens: formats, the mark, and tokenizers that set
-traps.
+"""Tests pairs of docstring and function, as text and as tokens: formats, the mark, and tokenizers
+with pitfalls.
 """
 
 import json
@@ -32,7 +32,9 @@ TEXTS = [
 
 
 def llama2():
-    """As CodeLlama's tokenizer.json: a normaliser that puts a blank before every piece."""
+    """Return a tokenizer like CodeLlama's tokenizer.json, whose normaliser puts a blank before
+    every piece.
+    """
     tokenizer = metaspace_tokenizer(TEXTS)
     backend = tokenizer.backend_tokenizer
     backend.pre_tokenizer = None
@@ -54,7 +56,7 @@ def tokenizer(request):
 
 
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
-    """And without a mark in the vocabulary the base variant is spelled as well."""
+    """The base variant, whose vocabulary has no mark, is spelled exactly, too."""
     bare = PAIR.unmarked()
     end = tokenizer.eos_token_id
     for kind in KINDS:
@@ -93,7 +95,7 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
 
 
 def test_a_text_that_the_tokenizer_cannot_spell_is_told(tokenizer):
-    lossy = normalizers.Replace("\n", " ")  # as T5's
+    lossy = normalizers.Replace("\n", " ")  # like T5's normaliser
     tokenizer.backend_tokenizer.normalizer = lossy
     assert not encode(tokenizer, [PAIR.unmarked()], "decoder")[0].exact
 

@@ -1,4 +1,4 @@
-"""The repositories of CodeSearchNet, on a file of its form and local repositories."""
+"""Tests the repositories of CodeSearchNet with a file in its format and local repositories."""
 
 import json
 from subprocess import check_output
@@ -45,5 +45,5 @@ def test_each_repository_of_a_corpus_has_a_licence_and_its_marks_are_kept(tmp_pa
     run(cli, *words)
     records = [json.loads(line) for line in marked.read_text().splitlines()]
     assert [one["repository"] for one in records] == ["o--a", "o--b"]
-    with Marks() as kept:  # where a repeated run finds them
+    with Marks() as kept:  # a repeated run finds the marks in this store
         assert len(kept.present()) == 2

@@ -1,5 +1,5 @@
-"""`lookuplab score toolgen`: lines in, judgements and a table out, clear words for bad input, no
-file changed.
+"""Tests `lookuplab score toolgen`: it turns lines into judgements and a table, says clearly what is
+wrong with bad input, and changes no file of the user.
 """
 
 import importlib
@@ -54,7 +54,7 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """A line as it stands here, or (+) a good one with this field."""
+    """The bad line is the text given here, or after "+", a good line with this field."""
     line, words = bad.split(" | ")
     line = GOOD | json.loads(line[1:]) if line[0] == "+" else line
     result = score("toolgen", [GOOD, line], "-o", "out.jsonl")
@@ -95,7 +95,7 @@ def stumbles(root, file, text, *question):
 def test_code_that_ends_an_analyser_is_named_and_counted_and_no_verdict(
     score, repository, monkeypatch, user, module, function, analyser, column
 ):
-    """The worker ends itself: no code that crashes an analyser is needed."""
+    """The worker ends itself, so no code that crashes an analyser is needed."""
     paths.write_lines(
         repository.with_name("worker") / f"ends_{module}.py",
         [STUMBLES.format(module=module, function=function)],

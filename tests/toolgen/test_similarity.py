@@ -1,5 +1,5 @@
-"""Similarity of a generated function and its reference: hand-computed cases, and agreement with the
-named packages.
+"""Tests the similarity of a generated function and its reference against values computed by hand
+and against the named packages.
 """
 
 import inspect
@@ -40,18 +40,18 @@ def bleu4(*pairs):
 
 
 def coded(*pairs, rules=PAPER_RULES):
-    """(score, components) of a corpus."""
+    """Return (score, components) of a corpus."""
     sums = np.array([code_bleu_counts(*pair, rules) for pair in pairs], dtype=float).sum(axis=0)
     return code_bleu(sums), components(sums)
 
 
 def test_bleu_4_is_of_the_corpus_and_short_predictions_have_a_brevity_penalty():
     pair = "def f ( x ) : return x".split(), "def f ( x ) : return y".split()
-    # (7+1)/(8+1) * 7/8 * 6/7 * 5/6 = 5/9, and its fourth root
+    # the fourth root of (7+1)/(8+1) * 7/8 * 6/7 * 5/6 = 5/9
     assert bleu4(pair) == pytest.approx((5 / 9) ** 0.25)
-    # not the mean of its functions
+    # the score of a corpus is not the mean over its functions
     assert bleu4(pair, (["a"], ["b"])) == pytest.approx((8 / 10 * 7 / 8 * 6 / 7 * 5 / 6) ** 0.25)
-    assert bleu4(("ab", "abcd")) == pytest.approx(np.exp(-1))  # 1 - 4/2
+    assert bleu4(("ab", "abcd")) == pytest.approx(np.exp(-1))  # the exponent is 1 - 4/2
     assert bleu4(("", "ab")) == 0
 
 
@@ -69,7 +69,9 @@ def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disa
     sys.version_info >= (3, 12), reason="codebleu does not read on in broken code, or has no wheel"
 )
 def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus():
-    """Functions of a package, each with the next, whole, cut off and broken."""
+    """Each function of a package is compared with the next function, and with itself cut off and
+    broken.
+    """
     import codebleu
 
     words = codebleu.codebleu.PACKAGE_DIR / "keywords" / "python.txt"
@@ -103,8 +105,8 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     ],
 )
 def test_comments_and_docstrings_are_taken_out_as_python_3_11_reads_them(text, expected):
-    """After a quote without an end it reads on, but not without the end of a bracket or a long
-    string.
+    """Python 3.11 continues after a quote without an end, but not after an open bracket or an
+    unfinished long string.
     """
     assert uncommented(text) == expected
 

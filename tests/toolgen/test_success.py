@@ -1,5 +1,5 @@
-"""Success rate: pylint's three errors inside the inserted function, warm and in a fresh process
-alike.
+"""Tests the success rate: pylint's three errors inside the inserted function, in a warm process and
+in a fresh one.
 """
 
 import shutil
@@ -35,7 +35,7 @@ CASES = [
     ("return nothere", "E0602"),
     ("return self.zzz", "E1101"),
     ("return not_installed_anywhere.thing(x)", None),
-    ("return foo(x", "E0001"),  # in the next line
+    ("return foo(x", "E0001"),  # pylint reports it on the next line
 ]
 
 
@@ -47,7 +47,7 @@ def replaced(body, text=USER):
 
 
 def against(root, inserted):
-    """What pylint has against an inserted function: nothing, it passes."""
+    """Return pylint's messages against an inserted function. It passes if there are none."""
     lines = inserted.line, inserted.end_line
     return verdict(messages_of(root, "user.py", inserted.text, lines), inserted)
 
@@ -64,8 +64,8 @@ def repository(tmp_path_factory):
 def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
     repository, tmp_path, body, error
 ):
-    """The first case gives a class of another module an attribute: it must be gone again for the
-    others.
+    """The first case gives an attribute to a class of another module. The attribute must be gone
+    for the other cases.
     """
     shutil.copytree(repository, copy := tmp_path / "copy")
     inserted = replaced("        " + body)
@@ -78,7 +78,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
 
 
 def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
-    """Also where one of these modules imports the file."""
+    """This also holds if one of these modules imports the file."""
     (tmp_path / "base.py").write_text(BASE + "\n\nimport user\n\nuser.C.own = user.C().g()\n")
     original = USER.replace("        return x\n", "        Other.late = 1\n        return x\n", 1)
     (tmp_path / "user.py").write_text(original)
@@ -86,7 +86,7 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
     for text, errors in (original, []), (inserted.text, ["E1101"]), (original, []):
         found = messages_of(tmp_path, "user.py", text, WHOLE)
         assert [name for name, *_ in found] == errors
-    assert not against(tmp_path, inserted)  # outside of the function
+    assert not against(tmp_path, inserted)  # the error is outside of the function
 
 
 def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(tmp_path):
@@ -103,7 +103,9 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
 
 
 def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_packages_look_further():
-    """``def g(self):`` before blank lines is reported behind the function; a crash counts, too."""
+    """Pylint reports ``def g(self):`` before blank lines on a line after the function. A crash
+    counts, too.
+    """
     messages = [["E0602", line, "why"] for line in range(4, 12)]
     messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["E1120", 6, "why"]]
     for rules, lines in (
@@ -127,7 +129,7 @@ print(success.linter().findings(*question))
 
 
 def test_a_crash_of_pylint_is_said(tmp_path, repository, monkeypatch, run_python):
-    monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
+    monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # pylint writes its crash report there
     found = eval(run_python(CRASH, repository, USER).splitlines()[-1])
     assert [name for name, *_ in found] == ["F0002"]
 
@@ -142,7 +144,9 @@ def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(reposi
 
 
 def test_a_wrong_name_of_a_namespace_package_fails(tmp_path):
-    """Without ``__init__.py``, modules are found from the repository's root, or its ``src``."""
+    """Without ``__init__.py``, modules are searched for from the repository's root
+    or its ``src``.
+    """
     for root in (tmp_path / "flat", tmp_path / "nested" / "src"):
         for name, text in {"core/tools.py": "right = 1\n", "app/main.py": ""}.items():
             file = root / "acme" / name

@@ -1,5 +1,5 @@
-"""Tables II and III: hand-computed values, paired differences, intervals over repositories, and how
-they are shown.
+"""Tests Tables II and III: values computed by hand, paired differences, intervals over
+repositories, and how they are shown.
 """
 
 from io import StringIO
@@ -22,7 +22,7 @@ WANTED = [
 ]
 
 
-# Four functions of two repositories; they want 4, 1, 0 and 3 methods.
+# Four functions of two repositories, which have 4, 1, 0 and 3 dependencies.
 FUNCTIONS = pd.read_csv(
     StringIO("""id,cluster,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
 a,r,0.5,4,1,1,1
@@ -57,21 +57,21 @@ def frames():
 
 
 def numbers(rows, condition="base", fields=("value", "n")):
-    """metric -> these fields of one condition."""
+    """Return {metric: the given fields of the row} for one condition."""
     found = [row for row in rows if row["condition"] == condition]
     return {row["metric"]: tuple(map(row.get, fields)) for row in found}
 
 
 def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_no_value(frames):
     found = numbers(repository_rows(frames))
-    assert found["depcov_percent"] == (25, 8)  # 2 of 8
+    assert found["depcov_percent"] == (25, 8)  # 2 of 8 dependencies are covered
     each = 100 * (1 / 4 + 0 + 1 / 3) / 3
     assert found["depcov_per_function_percent"] == (pytest.approx(each), 3)
     assert found["succrate_percent"] == (pytest.approx(100 / 3), 3)
     assert found["next_identifier_percent"][1] == 3
     names = "failed_E0602", "crashed", "pylint_lost", "jedi_lost", "without_dependency"
     assert [found[f"{name}_functions"][0] for name in names] == [3, 0, 1, 0, 1]
-    # all answers of the analysers are lost
+    # the analysers gave no answer at all
     lost = frames["m", "base"].assign(passed=None, dependencies=None, covered=None)
     found = numbers(repository_rows({("m", "base"): lost}))
     assert found["prefix_percent"][0] == 37.5
@@ -90,7 +90,8 @@ def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_
         reference_messages=[[], [], [["E1101", 3, "no late"]], []],
     )
     (one,) = alarm_rows({"m": judged}, members)
-    assert (one["value"], one["n"]) == (pytest.approx(100 / 3), 3)  # the first alone
+    # only the first function fails because of false alarms alone
+    assert (one["value"], one["n"]) == (pytest.approx(100 / 3), 3)
     judged["messages"] = [[shape], [shape], [late], []]
     assert alarm_rows({"m": judged}, members)[0]["value"] == pytest.approx(200 / 3)
     assert alarm_rows({"m": judged})[0]["value"] == pytest.approx(100 / 3)
@@ -98,7 +99,9 @@ def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_
 
 
 def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fifth(frames):
-    """Of a and b, 1 and 2 pass; of all that were judged, 1 of 3 and 3 of 4. d has no verdict."""
+    """a and b are matched: 1 of them passes in the base, and both pass with the tool. Of all judged
+    functions, 1 of 3 and 3 of 4 pass. d has no verdict.
+    """
     found = numbers(repository_rows(frames), "toolgen - base")
     assert found["succrate_matched_change_points"] == (50, 2)
     assert found["succrate_length_points"] == (pytest.approx(100 * (3 / 4 - 1 / 3) - 50), 2)
@@ -109,18 +112,20 @@ def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fif
 def test_errors_are_counted_by_identifiers_where_no_syntax_error_hides_them(frames):
     found = numbers(repository_rows(frames))
     assert found["errors_per_100_identifiers"] == (pytest.approx(100 * 3 / 11), 11)
-    assert found["succrate_using_percent"] == (100, 1)  # a; d uses one, too, but has no verdict
+    # only a counts: d uses a dependency, too, but has no verdict
+    assert found["succrate_using_percent"] == (100, 1)
     assert found["degenerate_percent"] == (25, 4)
 
 
 def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames):
     rows = repository_rows(frames)
     relative = numbers(rows, "toolgen")["depcov_relative_change_percent"]
-    assert relative[0] == pytest.approx(200)  # from 2 of 8 to 6
+    assert relative[0] == pytest.approx(200)  # from 2 of 8 to 6 of 8
     changes = numbers(rows, "toolgen - base", ("value", "n", "ci_low", "ci_high"))
-    assert changes["depcov_change_points"] == (50, 8, -100, 100)  # of two repositories
+    # two repositories give the widest interval
+    assert changes["depcov_change_points"] == (50, 8, -100, 100)
     assert changes["succrate_change_points"][1] == 3
-    # of the three functions with both verdicts
+    # only three functions have both verdicts
     expected = {"gained_functions": (2, 3), "lost_functions": (0, 3), "p": (0.5, 3)}
     assert {name: changes[f"succrate_{name}"][:2] for name in expected} == expected
 
@@ -130,7 +135,8 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     rows = similarity_rows(frames)
     found, tool = (numbers(rows, condition, fields) for condition in ("base", "toolgen"))
     names = [f"bleu4{part}" for part in ("_precision", "_brevity_penalty", "_length_ratio", "")]
-    # 6 of 7 words and 3 of 3 pairs agree, with one added to each; 7 words stand against 14
+    # 6 of 7 words and 3 of 3 pairs agree, and one is added to each count; 7 words are compared with
+    # 14
     precise = (7 / 8) ** 0.25
     brief = np.exp(1 - 14 / 7)
     expected = [precise, brief, 0.5, precise * brief]
@@ -139,7 +145,7 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert found["editsim_percent"][0] == 50
     assert numbers(similarity_rows(frames, {"m": list}))["bleu4"][0] != found["bleu4"][0]
     scored = numbers(corpus_rows(frames["m", "base"].assign(empty=False)), "all", fields)
-    both = found.keys() & scored.keys()  # what `lookuplab score` shows
+    both = found.keys() & scored.keys()  # the metrics that `lookuplab score` shows, too
     assert len(both) == 8 and all(scored[name] == found[name] for name in both)
 
 
@@ -149,7 +155,8 @@ def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds(
     never = mark.assign(calls=0, passed=[0, 1], covered=0)
     often = mark.assign(calls=1)
     rows = equal_calls_rows("m", {"gate_0": mark, "gate_1": never}, [often, never])
-    # half of the functions each: success 1/2 and 1, coverage 1/4
+    # Each threshold is used for half of the functions. The mark's success is 1, and doubt's is 3/4;
+    # the mark's coverage is 1/2, and doubt's is 1/4.
     found = [(row["condition"], row["value"], row["n"]) for row in rows]
     assert found == [("gate_0 - doubt", 25, 2)] * 2
 
@@ -159,7 +166,7 @@ def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frame
     broken = frames["m", "toolgen"].assign(failures=["E0001", "", "E0001 E0602", "E1101"])
     made = {("m", "toolgen"): SimpleNamespace(completions=ends)}
     rows = ending_rows(frames | {("m", "toolgen"): broken}, made, {"m": "T5", "other": "GPT"})
-    # 2 of 8 dependencies become 6, and 1 of 3 successes 3 of 4
+    # 2 of 8 covered dependencies become 6, and 1 of 3 successes become 3 of 4
     rows += gain_rows(frames, {"m": "T5", "other": "GPT"})
     assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
         ("T5", 25, 4),

@@ -1,4 +1,4 @@
-"""Algorithms 2 and 3 on models whose probabilities are known, with given suggestions."""
+"""Tests Algorithms 2 and 3 with models whose probabilities are known and with given suggestions."""
 
 from concurrent.futures import Future
 from dataclasses import replace
@@ -16,7 +16,7 @@ from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab_notebooks.toolgen.doubt import doubting
 
-ASKED = {"=": {MARK: 0.9}}  # at once
+ASKED = {"=": {MARK: 0.9}}  # the mark is the first token
 
 
 def by(rules=PAPER_RULES, **changes):
@@ -25,8 +25,9 @@ def by(rules=PAPER_RULES, **changes):
 
 @pytest.fixture
 def write(tmp_path):
-    """What a model with these probabilities (see ``scripted``) writes behind the prompt "=", and
-    what it asks; the tool's answers are given in the order of the calls.
+    """Return a function that lets a model with these probabilities (see ``scripted``) write after
+    the prompt "=". The result has the text and the questions. The tool gives the ``answers`` in the
+    order of the calls.
     """
 
     def written(table, use, *answers, **options):
@@ -58,7 +59,7 @@ def write(tmp_path):
 def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_question_is_left_out(
     write, threshold, asked, rules
 ):
-    """And there no mark follows the mark, though it is the most probable token."""
+    """By the package's rules, no mark follows the mark, although it is the most probable token."""
     table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
     written = write(table, by(rules, min_mark_probability=threshold), ["foo", "baz"])
     free = "bar" if rules.is_package else "x"
@@ -118,7 +119,9 @@ def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark
 def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbable(
     write, threshold, asked, blank
 ):
-    """Not before a keyword, inside a name or after a name, however improbable."""
+    """It is not asked before a keyword, inside a name or after a name, however improbable the token
+    is.
+    """
     table = {"=": {"if": 0.4}, "if": {"(": 0.4}, "(": {blank + "x": 0.6, blank + "foo": 0.1}}
     table |= {name: {"y": 0.4, END: 0.2} for name in (blank + "x", blank + "foo")}
     written = write(table | {"y": {")": 0.4}}, doubting(threshold), ["foo"])
@@ -150,7 +153,7 @@ def test_a_name_that_the_tokenizer_cannot_spell_is_left_out(write):
     ("dot", "free", "names", "text"),
     [
         (".", "bar", ["foo", "foo_s", "baz"], "self.foo(bar"),
-        ("._", "x", ["_foo", "add"], "self._foo(bar"),  # the name begins in the token of the dot
+        ("._", "x", ["_foo", "add"], "self._foo(bar"),  # the dot's token also begins the name
     ],
 )
 def test_the_monitor_asks_behind_dots_and_leaves_the_rest_free(write, dot, free, names, text):

@@ -1,4 +1,4 @@
-"""Two commands never write one place."""
+"""Tests that two commands never write to one place at the same time."""
 
 import os
 import subprocess

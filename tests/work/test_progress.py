@@ -1,4 +1,4 @@
-"""What a waiting user reads."""
+"""Tests what a waiting user reads."""
 
 import sys
 import time

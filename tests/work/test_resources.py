@@ -1,4 +1,4 @@
-"""The job's processors, memory and cards, not the machine's."""
+"""Tests that the kit uses the processors, memory and cards of the job, not those of the machine."""
 
 import os
 import subprocess
@@ -11,7 +11,9 @@ from lookuplab import work
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine whose control group, and the one above it, have these limits."""
+    """Return a function that makes the files of a machine. The process's control group, and the one
+    above it, have the given limits.
+    """
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
 

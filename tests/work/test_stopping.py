@@ -1,4 +1,4 @@
-"""A command that is interrupted ends at once and leaves nothing."""
+"""Tests that an interrupted command ends at once and leaves nothing behind."""
 
 import os
 import signal
@@ -34,7 +34,9 @@ with stoppable():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
-    """Its threads would work for many minutes, and are just removing their files as it ends."""
+    """The threads would work for many minutes, and are just removing their files when the command
+    ends.
+    """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     call = [sys.executable, "-c", WORKS]
     with subprocess.Popen(call, env={"TMPDIR": str(tmp_path)}, **pipes) as process:
@@ -53,7 +55,7 @@ def test_a_limit_of_open_files_is_one_line():
     assert said.startswith("Too many open files: raise the limit")
 
 
-# one for each group of commands
+# one command of each group
 COMMANDS = """report
 reproduce table1_base_models --again --audit 2%
 sweep table3_dag_plus_plus -p precision=[10,50] -j 1
@@ -66,7 +68,9 @@ store merge other"""
 
 @pytest.mark.parametrize("command", COMMANDS.splitlines())
 def test_every_command_ends_with_an_interrupt(tmp_path, command):
-    """Sent as a terminal does, to all its processes, in the middle or while it still imports."""
+    """The interrupt goes to all processes, as from a terminal, while the command
+    imports or works.
+    """
     for name in ("data", "notebooks"):
         (tmp_path / name).symlink_to(paths.ROOT / name)
     (tmp_path / "temporary").mkdir()
@@ -87,7 +91,8 @@ def test_every_command_ends_with_an_interrupt(tmp_path, command):
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=60)[1]
-    # after its own end; rarely, inside the import of torch, whose C++ lets no exception pass
+    # The signal may come after the command has ended. In rare cases it comes inside the import of
+    # torch, whose C++ code cannot pass on an exception.
     signals = -signal.SIGINT, -signal.SIGABRT
     assert process.returncode in (0, 1, 2, 130, *signals) and "Traceback" not in said, said
     assert ("\ninterrupted; " in said) == (process.returncode == 130), said

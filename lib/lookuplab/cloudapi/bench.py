@@ -25,7 +25,7 @@ from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge_call
 from lookuplab.errors import check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 
-# the words of `lookuplab view` for the documentation that precedes a task's prompt
+# how `lookuplab view` says which documentation precedes a task's prompt
 NO_DOCUMENT = "no document"
 RIGHT_DOCUMENT, WRONG_DOCUMENT = "DAG, right document", "DAG, wrong document"
 DESIGN = "description_specification"  # adopted in Section 3.2 for all later experiments
@@ -68,7 +68,8 @@ def shown_tokens(
         start, stop = name.span(1)
     else:
         return []
-    # ``start`` and ``stop`` are positions in ``code``, the tokens' positions are in ``written``
+    # ``start`` and ``stop`` count from the beginning of ``code``, the tokens from that of
+    # ``written``
     offset = 0 if code == written else code_span(written)[0]
     shown = []
     end = 0
@@ -80,7 +81,7 @@ def shown_tokens(
             if not counts and (after := after - 1) < 0:
                 break
             shown.append((piece, math.exp(logprob), counts))
-    # tokens after the name that have no text, such as end-of-text, are not worth showing
+    # tokens after the name that have no text, such as the end of text, are not worth showing
     return [token for token in shown if token[0] or token[2]]
 
 

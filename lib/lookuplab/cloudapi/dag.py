@@ -58,8 +58,8 @@ def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
 
 
 class Retrieval(NamedTuple):
-    """The k documents to show with each task if retrieval succeeds and if it fails. The documents
-    of ``hit`` include an API that the task accepts; those of ``miss`` do not.
+    """The k documents to show for each task. ``hit`` has the documents for a retriever that finds
+    an API that the task accepts, ``miss`` the documents for a retriever that finds none.
 
     ``found``: (tasks,) booleans that say whether BM25's own first k documents include an API that
     the task accepts.
@@ -123,8 +123,8 @@ class Passes:
     ``miss`` are frames of ``evaluate``, with one row per task, in the same order.
 
     ``retrieved``: (tasks,) booleans that say whether BM25's own first ``k`` documents include an
-    acceptable API. If they do, they are the documents of ``hit``, otherwise those of ``miss``. Real
-    retrieval is therefore a selection among these passes, too.
+    acceptable API. If so, BM25's documents are the same as in ``hit``, otherwise the same as in
+    ``miss``. Real retrieval is therefore a selection among these passes, too.
     """
 
     k: int

@@ -4,8 +4,8 @@ ends.
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
 ``FirstCall`` reads the completion as it arrives. It follows brackets, comments, line continuations
 and strings, and ends the answer when the call is complete or has become impossible. ``call_extent``
-applies this rule to a whole text. Chat models, which Listing 1 tells to write one call in
-backticks, need ``strip_backticks`` first.
+applies this rule to a whole text. Chat models write the call in backticks, as Listing 1 demands;
+``strip_backticks`` removes them first.
 
 Only the *extent* of the call is found; the caller must check whether the call is valid Python.
 F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind inside a

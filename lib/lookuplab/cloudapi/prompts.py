@@ -20,7 +20,7 @@ def imports(spec: ApiSpec) -> str:
         return "import boto3\n"
     if spec.module:
         return f"from {spec.module} import {name}\nfrom consts import client_args, client_kwargs\n"
-    # otherwise (a Python package's functions) the client is a module
+    # for a function of a Python package, the client is a module
     return f"from {place} import {name}\n" if place else f"import {name}\n"
 
 
@@ -47,7 +47,7 @@ def _name(spec: ApiSpec) -> str:
     return spec.client.rpartition(".")[2]
 
 
-# Documentation.
+# The documentation of APIs.
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
 ALL_DESIGNS = (*DESIGNS, "example")  # the last is not in the paper

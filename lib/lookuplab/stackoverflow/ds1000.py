@@ -214,7 +214,7 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
         text = visible(text)
         first = re.search(r"```|^[ >]{0,9}~~~", text, re.MULTILINE)
         before = text[: first.start()].replace("<code>", "") if first else ""
-        # after code, a fence can only close a block
+        # if the first fence follows code, it closes a block that has no opening fence
         if first and not (before.strip() and _is_code(before)):
             block, *_ = (*blocks(text), None)
             # if only a language follows the fence, there is no code

@@ -68,13 +68,15 @@ def environment(name: str = GRADER_ENVIRONMENT) -> Path:
 
 
 def own_libraries() -> str:
-    """Return the versions on which verdicts under the kit's own Python depend."""
+    """Return the versions of the libraries on which verdicts depend if the programs run under the
+    kit's own Python.
+    """
     return ", ".join(f"{name} {metadata.version(name)}" for name in OWN_LIBRARIES)
 
 
 class VerdictStore(AnswerStore):
-    """The store of {key: an Outcome's fields}. By default it is the file ``verdicts.sqlite`` in the
-    folder of the completion store.
+    """The store of outcomes, {key: fields of an Outcome}. By default it is the file
+    ``verdicts.sqlite`` in the folder of the completion store.
     """
 
     name = "verdicts"
@@ -120,7 +122,9 @@ class Grader:
 
     @property
     def conditions(self) -> dict[str, object]:
-        """Return everything except the program on which a verdict depends, for the provenance."""
+        """Return everything on which a verdict depends, apart from the program itself. The
+        provenance of a table records it.
+        """
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
@@ -132,8 +136,8 @@ class Grader:
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # Without this field, the keys would find old verdicts of version 3 on programs that draw.
-        # Those programs ran in two processes, in which right answers failed.
+        # Old verdicts of version 3 on programs that draw have keys without this field. They must
+        # not be found, because right answers failed when these programs ran in two processes.
         if one.draws:
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
@@ -157,7 +161,7 @@ class Grader:
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(outcomes)) as bar:
                 for key, outcome in self._run(waiting, store):
-                    # a stored outcome is made again only in an audit, which compares the two
+                    # only an audit runs a stored program again, to compare the two outcomes
                     is_kept = keep_failures or key in stored
                     if outcome.passed or (is_kept and not outcome.stopped):
                         store.add({key: asdict(replace(outcome, seconds=0.0))})
@@ -209,7 +213,7 @@ def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[O
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
     """Return {problem id: error} for problems whose own reference solution does not pass. Only
     passes are stored. A reference that passes therefore runs once in an environment, and a
-    reference that fails runs every time, because its cause may be gone.
+    reference that fails runs every time, because the cause of the failure may be gone.
     """
     programs = [program(problem, problem.reference) for problem in problems]
     what = "checking references, once in this environment"

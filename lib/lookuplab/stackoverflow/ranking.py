@@ -102,7 +102,7 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
     """Return the files and folders on which a ranking depends, for its provenance.
 
-    For an encoder from the hub, this is the folder of its copy in the hub's cache.
+    If the encoder comes from the hub, the list has the encoder's folder in the hub's cache.
     """
     folders = [paths.located(place) for place in (words, encoder) if place]
     if encoder and not folders[-1].exists():

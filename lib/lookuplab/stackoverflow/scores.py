@@ -15,7 +15,7 @@ from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem
 
 def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     """Return a table with one row per problem. ``judged`` has one row per sample, with the columns
-    ``id`` (the problem's) and ``passed``.
+    ``id`` (of the problem) and ``passed``.
 
     The columns of the table are the fields of Problem, ``cluster``, ``samples`` (their number),
     ``passed`` (how many samples passed) and ``pass_at_<k>`` from 0 to 1. A problem is left out if
@@ -34,8 +34,8 @@ def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int])
 
 
 def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return the table ``after``, in which each problem's pass@k is replaced by the difference from
-    its pass@k in ``before``. Problems that are not in both tables are left out.
+    """Return the table ``after`` with changes in place of pass@k: each problem's pass@k in
+    ``after`` minus its pass@k in ``before``. Problems that are not in both tables are left out.
 
     Both tables come from ``solved``, or both from this function.
     """

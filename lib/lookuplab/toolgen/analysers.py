@@ -54,13 +54,13 @@ PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 
 
 MOST_NAMED = 5  # for each reason, a message names at most this many of the lost questions
-# if more repositories than this are expected (``expect``), a worker sees only its own
+# if more repositories than this are expected (``expect``), a worker sees only one repository
 MOST_SHOWN = 100
 # A question that gets no answer is lost. The reason begins with ITS_OWN if the analyser itself
 # failed. Such an error depends on the code, so a second attempt fails in the same way. Any other
 # reason means that the machine was at fault.
 ITS_OWN = "error in "
-# the reason begins with these words if a system call failed or memory ran out
+# a question's reason begins with these words if a system call failed or memory ran out
 HERE = "error on this machine"
 DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
 ATTEMPTS = 3  # how many workers must die on the same question before the judged code is blamed
@@ -98,13 +98,13 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
     worker. A lost question is asked again in a new worker, so that a loss never depends on earlier
     questions. Raises WorkerLost if the question is lost again.
 
-    If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, the
-    function ``control`` of the module. If this is answered, the judged code is at fault and not the
-    machine, and the reason begins with ITS_OWN.
+    If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, which is
+    the module's function ``control``. If the worker answers it, the judged code is at fault and not
+    the machine, and the reason begins with ITS_OWN.
     """
     kind = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []
-    # two attempts show an error, but a worker may also have died because the machine was busy
+    # two attempts are enough for an error, but a worker may die only because the machine is busy
     while len(reasons) < 2 or (len(reasons) < ATTEMPTS and set(reasons) <= DIED):
         lost, answer = _asked(kind, bool(reasons), function, root, *question)
         if not lost:

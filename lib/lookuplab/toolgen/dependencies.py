@@ -57,7 +57,7 @@ def expressions(text: str) -> list[Token]:
             if isinstance(leaf, Name) and leaf.is_definition() and behind not in AUGMENTED:
                 if before != ".":
                     own.add(value)
-            # not the name of a keyword argument
+            # any other name is a use, unless it is the name of a keyword argument
             elif not (
                 behind == "="
                 and before in ("(", ",")

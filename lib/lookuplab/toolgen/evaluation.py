@@ -136,8 +136,8 @@ def sample(
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
-    # (share of the repository's functions up to this one, repository's name, function's id); the
-    # functions with the smallest shares are chosen
+    # For each function: (share of the repository's functions up to this one, repository's name,
+    # function's id). The functions with the smallest shares are chosen.
     turns = []
     for name, functions in by_repository.items():
         ids = sorted((function.id for function in functions), key=lambda id: hashed(f"{seed}/{id}"))
@@ -373,8 +373,8 @@ def judged_all(
     ``predictions`` is {name: predictions of one model}. These are {function's id: prediction}, or
     the result of ``generation.generate``, for which `lookuplab view` also shows the tokens and the
     names that the tool offered. If the names are pairs (model, condition), the rows of the paper's
-    tables can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if
-    the machine is to blame for a question to an analyser that got no answer.
+    tables can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if a
+    question to an analyser is lost through a fault of the machine.
     """
     if not functions:
         raise UserError("no functions are selected: check the parameters that select functions")

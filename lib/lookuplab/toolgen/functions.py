@@ -70,7 +70,7 @@ class Function:
     from the lines of ``source``, ``signature`` and ``body``.
     """
 
-    # "<repository>/<file>:<qualified name>#<line>", wherever the repository is on this machine
+    # "<repository>/<file>:<qualified name>#<line>", in which <repository> is only a folder's name
     id: str
     repository: str
     root: Path = field(repr=False)

@@ -210,7 +210,8 @@ class ToolConstraint:
         margin = math.inf
         if self.node is not None:
             tokens, may_end = self._choices(self.node)
-            # the name continues if the next token is as probable as the name's tokens so far
+            # the name continues if the next token is at least as probable as the name's tokens so
+            # far are on average
             if tokens and may_end and rules.name_end_rule == "mean":
                 probability = _probability(logits, tokens)
                 mean = math.fsum(self.name_probabilities) / max(1, len(self.name_probabilities))
@@ -261,7 +262,7 @@ class ToolConstraint:
         text = whole[len(start) :]  # the function so far, without marks
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return
-        # the tool cannot be called between the tokens of a single character
+        # the tool cannot be called between two tokens that spell one character together
         self.unanswered = text.endswith(UNFINISHED)
         if not self.unanswered:
             self.questions.append(Question(len(self.tokens) - 1, re.split(r"\W", text)[-1]))
@@ -304,7 +305,7 @@ def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:
 
 # 2. Many functions at once
 
-# 128 tokens of code, the longest function that the package uses, plus room for marks
+# the package's longest functions have 128 tokens of code; the rest is room for marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
 
 

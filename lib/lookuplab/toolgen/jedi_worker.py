@@ -278,7 +278,8 @@ def control(root: Path, file: str) -> ToolAnswer:
 def start() -> None:
     """Run the parent process of the workers. It reads the built-in names once for all of them."""
     install()
-    # the collector would search the trees of these names again and again; ``serve`` sets its limits
+    # the garbage collector would search the trees of these names again and again; ``serve`` changes
+    # the collector's thresholds
     gc.disable()
     control(Path(python_sources.search_path()[0]), "new.py")
     gc.enable()

@@ -100,8 +100,8 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
 def buffer_at(
     lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
 ) -> str:
-    """Return the text of the unsaved file when the user has written the function only up to
-    ``token`` (see ``cut_off``). ``lines`` are the lines of the whole file.
+    """Return the text of the unsaved file if the function is written only up to ``token`` (see
+    ``cut_off``). ``lines`` are the lines of the whole file.
     """
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
     return cut_off(before, lines, function, rules)
@@ -109,7 +109,7 @@ def buffer_at(
 
 def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> Marking:
     """Call the tool before every candidate in a function. A candidate gets a mark if the tool
-    offers exactly this identifier.
+    offers exactly the candidate's text.
 
     Return a dictionary with ``positions``, the [line, column] of every mark in the file; ``asked``,
     the number of calls; and ``failures``, {reason: number of failed calls}. A failed call gives no

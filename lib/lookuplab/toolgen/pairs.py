@@ -1,5 +1,5 @@
-"""Makes pairs of docstring and function, as text and as tokens, in the form in which a model reads
-the one and writes the other (paper, Section III-B-2).
+"""Makes pairs of docstring and function in the form that a model reads and writes, as text and as
+tokens (paper, Section III-B-2).
 
 The paper's models read a docstring and write a function. In the replication package, models also
 read the signature. This module uses the package's two formats, and the ``Rules`` decide whether the

@@ -35,8 +35,8 @@ class Rules:
       is written, but the tool is not called.
     - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
       with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the most
-      likely next token of a longer suggestion is at least as probable as the name's tokens so far,
-      on average. "break": the model chooses between the next token of a longer suggestion and a
+      likely next token of a longer suggestion is at least as probable as the name's tokens so far
+      are on average. "break": the model chooses between the next token of a longer suggestion and a
       *break*, a token that cannot continue an identifier.
     - ``boundary``: a break must follow the name. Neither the paper nor the packages have this rule;
       by Algorithm 3 the model may write any token after the name.
@@ -76,7 +76,7 @@ class Rules:
     @property
     def marker(self) -> str:
         """Return the name of the rules that decide where a function gets marks: "paper" or
-        "package". Both packages put the same marks.
+        "package". The two packages mark the same words.
         """
         return "package" if self.is_package else "paper"
 

@@ -41,8 +41,8 @@ JAVA_KEYWORDS = set(
     synchronized this throw throws transient try void volatile while""".split()
 )
 # Subtrees of up to this height are compared by their text. Higher subtrees, which ordinary code
-# does not have, are compared by a hash, because their texts together would grow with the square of
-# the depth.
+# does not have, are compared by a hash, because the total length of their texts would grow with the
+# square of the depth.
 HIGHEST = 300
 PARSER = Parser(Language(tree_sitter_python.language()))
 
@@ -211,7 +211,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
 
 def _weight(words: Counter, keywords: set[str]) -> float:
     """Return the summed weight of words: a keyword weighs 1, any other word 0.2. The weights are
-    added in a loop, because ``sum`` rounds differently from Python 3.12 on.
+    added in a loop, because Python 3.12 changed how ``sum`` rounds.
     """
     weight = 0.0
     for (word,), times in words.items():
@@ -383,7 +383,7 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
         else:
             defined = _follow(child, defined, edges)
     ends.append(defined)
-    # without an else, the statement may change nothing
+    # without an else, possibly no branch runs, and the definitions before the statement stay valid
     if not any("else" in child.type for child in node.children):
         ends.append(before)
     return {
@@ -420,8 +420,8 @@ def _field(node: Node, name: str) -> Node:
 
 def _sides(node: Node) -> tuple[list[Node], list[Node]]:
     """Return (targets, values) of an assignment, or of the head of a loop. If there are not as many
-    targets as values, each side is returned as a whole. Raises LookupError if a side is missing or,
-    for equal numbers, is a string.
+    targets as values, each side is returned as a whole. Raises LookupError if a side is missing, or
+    if there are as many targets as values and a side is a string.
     """
     left, right = (_field(node, name) for name in ("left", "right"))
     targets, values = ([one for one in side.children if one.type != ","] for side in (left, right))

@@ -32,8 +32,8 @@ from lookuplab.paths import is_special
 # 1. Tokens
 
 DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
-# Matches DEEPEST operators of which each contains the next. Such operators are counted by a
-# pattern, because they have no closing token, which brackets have.
+# Matches DEEPEST nested operators, as in ``not not not x``. A pattern counts them, because, unlike
+# brackets, operators have no closing token.
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )
@@ -161,7 +161,9 @@ def _cut(text: str) -> str:
 
 
 def _tree(text: str) -> BaseNode:
-    """Return parso's syntax tree of a text that is cut off where it is nested deeply (``_cut``)."""
+    """Return parso's syntax tree of a text. The text is first cut off where its nesting becomes too
+    deep (``_cut``).
+    """
     text = _cut(text)
     limit = sys.getrecursionlimit()
     # after an error, parso searches recursively for the last leaf of what it has read, so it needs

@@ -12,7 +12,7 @@ original) in a forked copy of itself. A check is therefore as independent of oth
 files as a check in a fresh process. Changes in astroid's caches end with the copy, and a copy that
 hangs or crashes affects no other copy. The copy forgets the original content of the file. If the
 file sets attributes of other modules' objects (``imported.Class.late = 1``), the process ignores
-them while it warms up.
+these attributes while it warms up.
 
 pylint reads all functions of a file, but checks only the function in question. pylint's messages
 about this function depend on the definitions of the other functions, but not on whether pylint has
@@ -104,9 +104,9 @@ def source_roots(root: Path, file: str) -> list[str]:
     does not find itself. These are the repository's root and its folder ``src``, if they exist. The
     list is empty if pylint finds one of these two itself, or if the root is a package.
 
-    pylint finds the folder by looking for ``__init__.py``. A namespace package has no such file.
-    Without these folders, pylint would not find the repository's own modules then, and a wrong name
-    from such a module would pass.
+    pylint finds the folder by looking for ``__init__.py``, which a namespace package does not have.
+    Without these folders, pylint would not find the modules of a namespace package, and a wrong
+    name from such a module would pass.
     """
     found = Path(discover_package_path(str(root / file), []))
     places = [root.resolve(), root.resolve() / "src"]
@@ -217,7 +217,7 @@ class WarmLinter(Linter):
         for kind in "EF" * every:
             self.enable(kind)
         cache = astroid.MANAGER.astroid_cache
-        # forgets the original content of the file
+        # the cached syntax trees are those of the file's original content
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         self.check([file])

@@ -188,6 +188,7 @@ def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking,
 
 
 def _record(function: Function, rules: Rules, marks: Marking) -> Record:
+    """Return the line of one function in a marked corpus, with its marks and numbers of tokens."""
     pair = augmented(function, marks["positions"], rules)
     own = "id repository file line docstring signature body source".split()
     return {

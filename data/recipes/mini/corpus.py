@@ -203,8 +203,7 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
     """Return code that creates a client and then calls APIs on it. ``calls`` are pairs (API,
     comment that says what the call is for).
 
-    One of six layouts is chosen at random for the code, and one of five forms for the first
-    comment.
+    The code has a random one of six layouts, and the first comment has a random one of five forms.
     """
     layout, form = rng.choice(WORDINGS["layouts"]), rng.choice(WORDINGS["forms"])
     (spec, comment), *more = calls
@@ -336,7 +335,7 @@ def invented_word(rng: Random) -> str:
 
 
 def words(found: Iterable[str], shortest: int) -> list[str]:
-    """Return the words in ``found`` that have at least ``shortest`` characters and consist of
+    """Return those of the words ``found`` that have at least ``shortest`` characters, all of them
     letters, in alphabetical order.
     """
     return sorted(word for word in found if word.isalpha() and len(word) >= shortest)

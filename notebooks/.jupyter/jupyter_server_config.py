@@ -4,10 +4,10 @@ the file.
 
 
 def as_committed(model, **_):
-    """Remove from a notebook what JupyterLab writes about its Python, such as the version."""
+    """Leave out what JupyterLab notes about the Python that it found, such as its version."""
     if model["type"] == "notebook":
         model["content"]["metadata"]["language_info"] = {"name": "python"}
 
 
-# Jupyter defines `c` when it runs a configuration file.
+# Jupyter gives a configuration file its `c`.
 c.ContentsManager.pre_save_hook = as_committed  # noqa: F821

@@ -50,9 +50,10 @@ SPECIAL = re.compile(
 
 
 class Asked(NamedTuple):
-    """Says which model gave an answer, and how the model was asked. ``condition`` says the latter
-    in a few words; `lookuplab view` shows them after the words of ``Benchmark.condition``.
-    ``prompt`` is the text that the model read; None stands for the text of ``Benchmark.prompt``.
+    """Says which model gave an answer, and in which way the model was asked. ``condition``
+    describes this way in a few words, which `lookuplab view` shows after those of
+    ``Benchmark.condition``. ``prompt`` is the text that the model read; None stands for the text of
+    ``Benchmark.prompt``.
     """
 
     model: str = ""
@@ -240,7 +241,9 @@ def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
     """
     offered = question["offered"]
     after = "".join(completion.tokens[question["step"] + 1 :])
+    # the tool was queried when the part ``begun`` of a name was already written
     fitting = [name for name in offered if after.startswith(name.removeprefix(question["begun"]))]
+    # the longest, because one name may be the beginning of another
     taken = max(fitting, key=len, default="")
     names = sorted(offered, key=lambda name: name != taken)[:OFFERED]
     return question["step"], len(offered), names, question["failure"], taken

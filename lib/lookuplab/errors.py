@@ -1,5 +1,5 @@
-"""Defines ``UserError``, the one exception whose message is meant for the user, and explains other
-errors that are not bugs.
+"""Defines ``UserError``, the one exception whose message is meant for the user, and turns other
+errors that are not bugs into messages for the user.
 """
 
 import difflib
@@ -43,7 +43,7 @@ _NO_MEMORY = re.compile(
 )
 NO_MEMORY = "not enough memory; raise the limit (`ulimit -v`) or free some, then run again"
 # the limits that ``ulimit -v`` and ``ulimit -d`` set
-_KINDS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+_MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 # bytes; a process whose peak came this close to its limit may have failed to allocate memory
 MARGIN = 32 << 20
 
@@ -96,7 +96,11 @@ def check_memory() -> None:
     from the process must therefore be neither stored nor shown.
     """
     limit = min(
-        (one for kind in _KINDS if (one := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY),
+        (
+            one
+            for kind in _MEMORY_LIMITS
+            if (one := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY
+        ),
         default=0,
     )
     if limit:
@@ -115,6 +119,7 @@ def needs(extra: str, note: str = "") -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         python = shlex.quote(os.path.relpath(sys.executable))
+        # outside the working directory, the absolute path is easier to read
         if python.startswith(os.pardir):
             python = shlex.quote(sys.executable)
         raise UserError(

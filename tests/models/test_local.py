@@ -503,7 +503,7 @@ FAILING = "{{ messages[0].nothing.at_all }}"
         ),
         (with_weights(renamed("model.", "_orig_mod.model.")), "x", "lacks weights .model."),
         (half, "x", r"does not use .model.layers.1.input_layernorm.* 9 tensors"),
-        (with_weights(not_a_number), "x", "not numbers .in float16.*dtype=bfloat16"),
+        (with_weights(not_a_number), "x", "not finite numbers .in float16.*dtype=bfloat16"),
         (with_token(False), "x", r"token '<.x.>' .* id 388, but its embedding has only 388 rows"),
         (with_token(True), "<|x|>", r"token '<.x.>' .* id 388"),
         (with_token(True, "<|x|>"), "chat", r"token '<.x.>' .* id 388"),
@@ -575,7 +575,7 @@ def test_an_adapter_s_base_that_is_nowhere_is_one_line_with_its_name(tmp_path, n
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):
-    """A tokenizer that exists only in Python is refused, because it would tokenize the whole answer
+    """A tokenizer that exists only in Python is refused, because it would decode the whole answer
     again after each token.
     """
     save(tmp_path, "llama")

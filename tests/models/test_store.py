@@ -80,7 +80,7 @@ def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path
 
 
 FAULTS = {
-    "are not numbers": [
+    "are not finite numbers": [
         {"token_logprobs": (-0.5, math.nan)},
         {"token_logprobs": (-math.inf, -0.5)},
         {"token_logprobs": (-0.5, "-0.5")},

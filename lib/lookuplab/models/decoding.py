@@ -291,6 +291,7 @@ def choose(
         if decoding.top_p < 1:
             chosen, near = nucleus(chosen, decoding.top_p)
         total = chosen.cumsum(-1)
+        # scaled, because after the cut at ``top_p`` the probabilities no longer add up to 1
         point = chance.double() * total[:, -1]
         at = torch.searchsorted(total, point[:, None], right=True).clamp(max=total.shape[-1] - 1)
         upper = total.gather(-1, at)[:, 0]
@@ -364,7 +365,7 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
             plain = plain or [distributions(module, row, ids).log() for row in rows]
             model.begin = Fast(module) if kind is Fast else Batch
             batch = model.begin(module, rows, None, Work())
-            apart = _apart(torch.stack(plain), _stepped(batch, ids))
+            apart = _relative_difference(torch.stack(plain), _stepped(batch, ids))
         # an architecture may raise any exception for a cache that it does not support
         except Exception as error:
             if isinstance(error, UserError) or should_reduce_batch_size(error):
@@ -396,7 +397,7 @@ def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
     return torch.stack(stepped, 1).log_softmax(-1)
 
 
-def _apart(expected: torch.Tensor, found: torch.Tensor) -> float:
+def _relative_difference(expected: torch.Tensor, found: torch.Tensor) -> float:
     """Return the largest relative difference between two arrays of log-probabilities: the norm of
     the difference, divided by the norm of the expected log-probabilities after centring them.
     """

@@ -163,7 +163,7 @@ class Packed:
                 work.prompt_tokens += len(tokens)
                 ends = torch.tensor([self.sizes[at] - since for at, _, since, _ in self.reading])
                 kept = ends.cumsum(0) - 1
-                found.append(self._forward(tokens, positions, self._read, kept))
+                found.append(self._forward(tokens, positions, self._attend_prompts, kept))
                 self.reading, tokens, positions = [], [], []
         self.logits = torch.cat(found)[torch.tensor([first[ids] for ids in order]).argsort()]
         if len(first) < len(prompts):  # equal prompts (several samples) were read once
@@ -181,10 +181,10 @@ class Packed:
                     functional.pad(each[: len(at)], side)
                     for each, side in zip(both, sides, strict=True)
                 ]
-        self._find(at)
-        self.logits = self._forward(tokens.tolist(), at.tolist(), self._go_on, None)
+        self._find_cells(at)
+        self.logits = self._forward(tokens.tolist(), at.tolist(), self._attend_step, None)
 
-    def _find(self, at: torch.Tensor) -> None:
+    def _find_cells(self, at: torch.Tensor) -> None:
         """Compute the indices of the cache cells that a step reads and writes. They are the same
         for all layers. ``at`` (slots,) is the column in which each slot stores its new token.
         """
@@ -195,10 +195,14 @@ class Packed:
         dimensions = owners * size + torch.arange(size)
         self.key_cells = (dimensions * columns + at[:, None, None]).flatten()
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
+        # an attention score is the sum of a head's rows of keys (one row for each dimension),
+        # weighted by the query
         self.key_rows = dimensions.repeat_interleave(each, 1).flatten()
         self.key_bags = torch.arange(0, len(self.key_rows), size)
         self.hidden = torch.arange(columns) > at[:, None, None]
         seen = ~self.hidden.expand(-1, heads * each, -1)
+        # the output of a head is the sum of its rows of values (one row for each token that the
+        # query may see), weighted by the softmax of the scores
         rows = (owners * columns + torch.arange(columns)).repeat_interleave(each, 1)
         self.seen_rows = rows[seen]
         self.seen_cells = seen.flatten().nonzero()[:, 0]
@@ -267,7 +271,7 @@ class Packed:
         logits: torch.Tensor = parts.head(parts.norm(state))
         return logits[: count if kept is None else None]
 
-    def _read(
+    def _attend_prompts(
         self,
         layer: int,
         query: torch.Tensor,
@@ -303,7 +307,7 @@ class Packed:
                 enable_gqa=query.shape[1] != key.shape[1],
             )[0].transpose(0, 1)
 
-    def _go_on(
+    def _attend_step(
         self,
         layer: int,
         query: torch.Tensor,

@@ -10,6 +10,7 @@ import re
 from itertools import takewhile
 from typing import NamedTuple
 
+# the opening fence, the rest of its line, the code, and the closing fence or the end of the answer
 _BLOCK = re.compile(
     r"(?P<fence>`{3,}|(?m:^)[ \t>]*(?P<tildes>~{3,}))(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
     r"(?P<code>.*?)(?:(?m:^)[ \t>]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",

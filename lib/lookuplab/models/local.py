@@ -247,7 +247,7 @@ class LocalModel:
         )
         if not tokenizer.is_fast:
             raise UserError(
-                f"model {self.name}: its tokenizer exists only in Python, and would tokenize the "
+                f"model {self.name}: its tokenizer exists only in Python, and would decode the "
                 "whole answer again after each token; serve the model and name the endpoint"
             )
         # if there are no tokenizer files, Transformers makes an empty tokenizer without an error

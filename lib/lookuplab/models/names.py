@@ -116,7 +116,7 @@ def split_revision(name: str) -> tuple[str, str | None]:
     if not split[2]:
         raise UserError(
             f"model {name!r} names no revision after the @; write OWNER/NAME@REVISION, or leave "
-            "it out"
+            "the @ out"
         )
     return split[1], split[2]
 
@@ -196,6 +196,7 @@ def base_of(folder: Path) -> tuple[str, str | None]:
     for place in folder, *folder.parents, Path(os.environ.get("PWD", "")), Path():
         if name and is_model(place / name):
             return str((place / name).resolve()), None
+    # NAME or OWNER/NAME can be a name on the hub
     if not re.fullmatch(r"[^./~\\][^/\\]*(/[^/\\]+)?", name):
         raise UserError(
             f"adapter {folder.name}: its base {name!r} ({ADAPTER}) is not a model folder beside "

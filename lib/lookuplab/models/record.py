@@ -95,7 +95,7 @@ def _table(file: Path, _time: int) -> "pyarrow.Table":
 
 
 @cache
-def _places(file: Path, time: int) -> dict[str, int]:
+def _row_numbers(file: Path, time: int) -> dict[str, int]:
     """Return {key: index of the key's row}. This dictionary is cached; with Arrow's own search,
     each lookup would hash all keys again.
     """
@@ -108,7 +108,7 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
     """
     if not (file := _file(name)):
         return {}
-    places = _places(*file)
+    places = _row_numbers(*file)
     found = {key: at for key in keys if (at := places.get(plain(key))) is not None}
     if not found:
         return {}

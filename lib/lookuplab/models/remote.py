@@ -384,7 +384,8 @@ class RemoteModel:
         }
         if stop:
             asked["stop"] = stop[:MAX_STOP_STRINGS]
-        # a seed is sent only if it has an effect, because some endpoints refuse it
+        # a seed is sent only if it has an effect, because some endpoints refuse it; it has 31 bits,
+        # so that it fits into a signed 32-bit integer
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}

@@ -59,8 +59,8 @@ COUNTED = ("tokens", "dropped")  # the fields prompt_tokens and prompt_dropped o
 ENDS = ("eos", "stop", "length", "scored")  # finish reasons of a completion
 ROUNDING = 1e-4  # because of rounding, a log-probability may exceed 0 by this much
 NOT_NUMBERS = (
-    "its logits or log-probabilities are not numbers (in float16, large ones overflow: "
-    "?dtype=bfloat16 or float32)"
+    "its logits or log-probabilities are not finite numbers (in float16, large ones overflow: "
+    "use ?dtype=bfloat16 or float32)"
 )
 # types of file systems that no other machine sees, although they have no block device: in memory,
 # and the layers of a container
@@ -302,6 +302,7 @@ class AnswerStore:
                 said, _, checksum = str(text).partition("\n")
                 try:
                     answer = json.loads(said)
+                    # rows of an earlier version have no checksum
                     is_whole = checksum in ("", digest(key + said)) and not self.fault(answer)
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                     is_whole = False
@@ -392,6 +393,7 @@ class AnswerStore:
                 with self.db:
                     self._delete(damaged)
                     self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
+                    # from now on, a version of the kit that knows no checksums must refuse the file
                     self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
         # if a flipped bit has changed the order of the keys, SQLite no longer finds all of them
@@ -456,7 +458,7 @@ class CompletionStore(AnswerStore):
         if said:
             pass
         elif not all(type(one) is int and one >= 0 for one in counts):
-            said = "its token ids or token counts are not whole numbers from 0"
+            said = "its token ids or token counts are not whole numbers of at least 0"
         elif len(answer["token_ids"]) not in (0, len(tokens)) or (
             # a scored text may be a special token, which adds no text
             tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text

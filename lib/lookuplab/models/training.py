@@ -45,8 +45,8 @@ LOSSES = ("answer", "function", "all")
 # name of a number in ``Recipe`` -> its smallest allowed value
 LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank max_tokens".split(), 1)
 LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
-# so many batches of pairs are sorted by length together; more batches save padding, but make the
-# order less random
+# the pairs of this many batches are sorted by length together; with more batches, there is less
+# padding, but the order is less random
 POOL = 50
 CARD = """---
 license: {licence}
@@ -81,8 +81,8 @@ class Recipe:
     ``accumulation`` forward passes of a step. ``lora_rank`` None trains all weights.
     ``lora_targets`` None means the attention's four projections. ``lora_embeddings`` trains and
     stores the whole embedding and head, in addition to the adapters. ``max_tokens`` is the largest
-    length of a pair; None means the model's context. In a decoder, the length is that of prompt and
-    answer together; in an encoder-decoder, that of the longer of the two.
+    length of a pair; None means the model's context. For a decoder, this is the length of prompt
+    and answer together; for an encoder-decoder, the length of the longer one.
 
     ``loss_on`` says on which tokens of a decoder the loss is computed: "answer" (the body),
     "function" (the body and the signature, the paper's F_aug) or "all" (the docstring as well).
@@ -175,15 +175,16 @@ def train(
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
     tokenizer = checkpoint.tokenizer
+    # names the folder of the checkpoints, so that only the same run continues from them
     run = repr([recipe, checkpoint.identity, add_token is not None, rows])
-    rows, validation = _parted(rows, recipe)
+    rows, validation = _split_rows(rows, recipe)
     set_seed(recipe.seed)  # the new token's rows and LoRA's weights are drawn at random
     token = add_token(tokenizer, module) if add_token else None
-    # counted from the configuration, because a model that was loaded in 16 bits has the head's
-    # weight twice, also in float32
+    # counted from the configuration, because the head of a model that was loaded in 16 bits has an
+    # additional copy of its weight in float32
     parameters = trained_share(module.config, recipe)[1]
     model = prepared(module, recipe, token)
-    # 1. train, from the last checkpoint of the same run
+    # 1. train, from the last checkpoint of the same run if there is one
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # a copy, because ``tokenizer`` is saved later, unchanged
     padding.padding_side = "right"
@@ -254,7 +255,7 @@ def step_of(checkpoint: str) -> int:
     return int(checkpoint.rpartition("-")[2])
 
 
-def _parted(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:
+def _split_rows(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:
     """Draw the rows for validation with the recipe's seed. Return the rows for training, in the
     given order, and the rows for validation. Raises UserError if no row is left for training.
     """
@@ -397,7 +398,7 @@ def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
         else {name: [token] for name in names},
     )
     wrapped = get_peft_model(module, config)
-    # without a name, because PEFT would query the hub for the name at every checkpoint
+    # empty, because PEFT would otherwise query the hub at every checkpoint
     config.base_model_name_or_path = ""
     return wrapped
 
@@ -422,9 +423,9 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """Return two numbers for a model with this Transformers ``config``: of the weights that the
-    recipe trains, and of all weights. Only the shapes of the weights are computed, so they take no
-    memory. A new token is not counted.
+    """Return the number of weights that the recipe trains, and the number of all weights, for a
+    model with this Transformers ``config``. Both follow from the shapes of the weights, which are
+    therefore not held in memory. A new token is not counted.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

@@ -221,7 +221,7 @@ class VllmModel(LocalModel):
             for row in rows:
                 row.begin(self.tokenizer, decoding)
                 if row.given:
-                    row.constraint = None  # vLLM scores a given text by reading it
+                    row.constraint = None  # not needed: vLLM scores a given text by reading it
                 enter(row)
             while mine or waiting:
                 if waiting:

@@ -3,7 +3,7 @@ need, and uses only that Python's standard library.
 
 The server's argument is a JSON object with ``limits``, ``contained`` (whether to use namespaces),
 and ``shown``, a list of further folders that programs can read. Standard input and output carry
-messages; each is four bytes that give a length, then so many bytes of JSON.
+messages. Each message is a length in four bytes, followed by that many bytes of JSON.
 
 The server is a stack of processes. Each was forked from the process below it, and has run one more
 import. Only the top process answers. The caller repeats ``{"imports": ["import numpy"]}`` until the
@@ -91,8 +91,8 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """Stands, in T, for an object from W that is not of a known class, such as a function that is
-    part of an estimator.
+    """Takes the place, in T, of an object from W whose class is not known, such as a function that
+    is part of an estimator.
     """
 
     def __init__(self, *_: object):
@@ -100,9 +100,9 @@ class Nothing:
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """Return numpy.dtype(...) as it is called in a pickle. For the kind "O8" (objects), always
-    return the same instance. With a new one, ``astype(str)`` of pandas < 2.2 would change the array
-    on which it is called.
+    """Return numpy.dtype(...), but for the kind "O8" (objects) always the same instance. With a new
+    instance, ``astype(str)`` of pandas < 2.2 would change the array on which it is called. Pickles
+    call this function instead of numpy's own.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
@@ -270,6 +270,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
                 continue  # refused: no test needs such an object, or it is an attack
 
     error = ""
+    # the program must not find the server's own variables in ``__main__``
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         exec(compile(text, "<program>", "exec"), {"__name__": "__main__", "exec": execute})
@@ -428,8 +429,8 @@ class Server:
 
     def process(self, role: str, seed: int, other: int, *ends: int) -> None:
         """Run T (if ``role`` is "tester") or W (if it is "solver") in a folder called ``role``,
-        under the limits. ``other`` is the connection to the other process. ``ends`` are two file
-        descriptors for T, to read the text from and to write the verdict to; W has none.
+        under the limits. ``other`` is the connection to the other process. For T, ``ends`` are two
+        file descriptors: one to read the text, and one to write the verdict. For W, there are none.
         """
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
@@ -534,7 +535,8 @@ def main() -> None:
     ours = "lookuplab", "compression"  # shutil imports ``compression`` since Python 3.14
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
-    # not importable, because otherwise pandas would use them wherever they happen to be installed
+    # pandas must not find these two packages; otherwise it would use them wherever they happen to
+    # be installed
     missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, True)

@@ -75,10 +75,11 @@ def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
     """
     attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, 0)
     size = ctypes.sizeof(attributes)
+    # -100 is AT_FDCWD: a relative target is looked up in the working directory
     call("syscall", MOUNT_SETATTR, -100, target.encode(), recursive, attributes, size)
 
 
-def memory(target: str, size: int) -> None:
+def mount_memory(target: str, size: int) -> None:
     """Mount an empty file system in memory on ``target``. It holds at most ``size`` bytes, and no
     file in it can be executed.
     """
@@ -118,6 +119,7 @@ def leave_the_system(readable: list[str]) -> None:
     """
     user, group = os.geteuid(), os.getegid()
     call("unshare", NEW_USER | NEW_MOUNTS | NEW_PIDS | NEW_NETWORK | NEW_IPC | NEW_UTS)
+    # the kernel accepts gid_map only after setgroups is denied
     own = (("setgroups", "deny"), ("uid_map", f"{USER} {user} 1"), ("gid_map", f"{USER} {group} 1"))
     for name, text in own:
         with open(f"/proc/self/{name}", "w") as file:
@@ -138,12 +140,13 @@ def leave_the_system(readable: list[str]) -> None:
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
     mount("proc", STAGE + "/proc", "proc", NOSUID | NODEV | NOEXEC)
-    memory(STAGE + WORK_FOLDER, 1 << 30)
+    mount_memory(STAGE + WORK_FOLDER, 1 << 30)
     call("syscall", MACHINES[os.uname().machine][1], STAGE.encode(), f"{STAGE}/old".encode())
     os.chdir(WORK_FOLDER)
     call("umount2", b"/old", DETACH)
     os.rmdir("/old")
     read_only("/", READ_ONLY, 0)
+    # a process inside could get new rights in a user namespace of its own
     with open("/proc/sys/user/max_user_namespaces", "w") as file:
         file.write("0")
 
@@ -154,6 +157,7 @@ def stay_behind() -> None:
     parent is killed, the kernel kills the child, too.
     """
     if child := os.fork():
+        # while the parent waits, it must hold no pipe open, because readers wait for the pipe's end
         for end in range(3):
             os.dup2(os.open(os.devnull, os.O_RDWR), end)
         os.closerange(3, OPEN_FILES)
@@ -174,14 +178,13 @@ def stand_alone(size: int) -> None:
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
     stay_behind()  # the child is the first process of the new namespaces
-    memory(WORK_FOLDER, size)
+    mount_memory(WORK_FOLDER, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
         # the lowest possible limit of process ids (Linux 6.14 or newer); unlike RLIMIT_NPROC, it
         # applies even to root
         file.write("310")
-    # the program runs in the second process of the namespace, because most signals do not end the
-    # first
+    # go on in a second process, because most signals do not end the first process of a namespace
     stay_behind()
     give_up_rights()
     os.chdir(WORK_FOLDER)
@@ -194,7 +197,7 @@ def read_alone(readable: list[str], wanted: list[str]) -> None:
     the namespaces, or if a path in ``wanted`` cannot be seen there.
     """
     leave_the_system([*readable, *wanted])
-    # work goes on in the second process of the namespace, because most signals do not end the first
+    # go on in a second process, because most signals do not end the first process of a namespace
     stay_behind()
     give_up_rights()
     for path in wanted:
@@ -203,7 +206,8 @@ def read_alone(readable: list[str], wanted: list[str]) -> None:
 
 def give_up_rights() -> None:
     """Drop every capability for good, and make the kernel refuse dangerous system calls."""
-    for capability in range(CAPABILITIES):  # a number without a capability only fails
+    # for a number that names no capability, this call of prctl fails, which does no harm
+    for capability in range(CAPABILITIES):
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -213,16 +217,16 @@ def give_up_rights() -> None:
 
 
 def refuse_calls() -> None:
-    """Make four kinds of system calls fail with EPERM: requests for memory that counts for no
-    process; calls by the numbers of another type of machine; io_uring, a queue of calls that would
-    bypass these rules; and sockets of families other than FAMILIES, which a network namespace does
-    not isolate.
+    """Make four kinds of system calls fail with EPERM: requests for memory that is charged to no
+    process; calls in the numbering of another type of machine; io_uring, a queue of calls that
+    would bypass these rules; and sockets of families other than FAMILIES, which a network namespace
+    does not isolate.
     """
     machine, _, calls, sockets = MACHINES[os.uname().machine]
     # a rule is (instruction, rules to skip if true, rules to skip if false, value); linux/filter.h
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    # in the data about a call, its number is at offset 0, and its first argument, which is the
-    # family of a socket, is at offset 16
+    # offsets in the data about a call: of its number, and of its first argument; the first argument
+    # of the call ``socket`` is the family of the socket
     number, family = 0, 16
     allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
     rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]

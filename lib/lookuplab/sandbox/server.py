@@ -30,7 +30,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.sandbox import inside, namespaces
 
 SANDBOXES = ("namespaces", "none")
-GRACE = 30.0  # the server counts as hung so many seconds after a program's time limit
+GRACE = 30.0  # the server counts as hung this many seconds after a program's time limit
 # Environment variables of the server. Libraries use one thread, because many programs run at the
 # same time, and because a forked process does not have the threads of its parent.
 ENVIRONMENT = {
@@ -48,8 +48,8 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
 }
-# folders where seaborn and scikit-learn keep data sets that were downloaded before; programs in the
-# sandbox, which has no network, can read them
+# folders of downloaded data sets for seaborn and scikit-learn; programs in the sandbox can read
+# them, but cannot download any, because the sandbox has no network
 FETCHED = paths.DOWNLOADS / "fetched"
 CACHES = {"SEABORN_DATA": FETCHED / "seaborn", "SCIKIT_LEARN_DATA": FETCHED / "scikit_learn"}
 NOT_JUDGED = "not judged"  # the error of an outcome that is not judged begins with these words
@@ -209,13 +209,13 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         fault = ""
         if self.sandbox != "none" and re.match(rf"{DOWN}|{inside.ENDED} .-9", outcome.error):
             fault = "its server or test was killed twice: is there enough memory?"
-        elif less := re.search(SHORT, outcome.error) and self._less():
+        elif less := re.search(SHORT, outcome.error) and self._shortages():
             fault = f"{outcome.error}; programs get less than they need here: {', '.join(less)}"
         if fault:
             raise UserError(f"program {program.about} cannot be judged: {fault}")
         return outcome
 
-    def _less(self) -> list[str]:
+    def _shortages(self) -> list[str]:
         """Return a text such as "processes 32 of 64" for each resource of which a program gets less
         on this machine than ``self.limits`` allows.
         """
@@ -223,7 +223,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # RLIMIT_AS also counts the address space of libraries; about half is left for data
+                # RLIMIT_AS also counts the address space of libraries, which may take half of it
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")
@@ -234,6 +234,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
     def _run(self, program: Program, text: str) -> Outcome:
         started = time.monotonic()
+        # the same program always gets the same seed
         seed = hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4]
         try:
             verdict = self._ask(

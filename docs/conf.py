@@ -1,5 +1,5 @@
-"""Sphinx settings of the report, whose sources `lookuplab report` collects and builds. No setting
-may need a network.
+"""Configures Sphinx for the report. `lookuplab report` collects the report's sources and builds it.
+No setting may need a network.
 """
 
 import functools

@@ -16,8 +16,8 @@ from lookuplab.paths import write_lines
 
 
 def tables(name: str) -> Any:
-    """Return the content of a YAML file in this folder, which has a recipe's words, numbers or
-    settings. ``name`` is a path such as ``cloudapi/clients.yaml``.
+    """Return the content of a YAML file in this folder: the words, numbers or settings of a recipe.
+    ``name`` is a path such as ``cloudapi/clients.yaml``.
     """
     return yaml.safe_load((Path(__file__).parent / name).read_text("utf-8"))
 

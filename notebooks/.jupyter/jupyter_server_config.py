@@ -4,10 +4,10 @@ the file.
 
 
 def as_committed(model, **_):
-    """Leave out what JupyterLab notes about the Python that it found, such as its version."""
+    """Remove from a notebook what JupyterLab writes about its Python, such as the version."""
     if model["type"] == "notebook":
         model["content"]["metadata"]["language_info"] = {"name": "python"}
 
 
-# Jupyter gives a configuration file its `c`.
+# Jupyter defines `c` when it runs a configuration file.
 c.ContentsManager.pre_save_hook = as_committed  # noqa: F821

@@ -71,8 +71,8 @@ def share_rows(
       name, per 100 tokens, minus the gain from the name, per 100 tokens.
     - ``copied_percent``, how often the API of the wrong document is called.
     - *knowing*, the change of validity without documentation due to the further training.
-    - if there are several seeds, the paired changes from share 0 to share 1 of the validity without
-      documentation, and of the gains from the specification and from a wrong document.
+    - if there are several seeds, paired changes from share 0 to share 1: of the validity without
+      documentation, of the gain from the specification, and of the gain from a wrong document.
     """
     rows: Rows = []
     before = frames[""]["base"].to_numpy()

@@ -47,7 +47,7 @@ COMPARED += [("errors-seed1 asked", "errors-seed1 confidence")]
 
 @dataclass(frozen=True)
 class Answered:
-    """The passes of a model.
+    """The answers of one model. ``passes`` are its three passes.
 
     ``shown``, (tasks,), are the names of the APIs in the wrong documents. ``queries`` has the
     passes with BM25's first document for two queries: "comment" (the words of the comment) and

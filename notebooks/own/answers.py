@@ -1,4 +1,4 @@
-"""Shows a model's first answers verbatim, before any number."""
+"""Shows a model's first answers verbatim, so that a reader sees them before any number."""
 
 from pandas import DataFrame
 

@@ -45,7 +45,8 @@ Run(sys.argv[1:])
 
 
 class SerialJedi:
-    """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
+    """Implements TOOL-COMPLETE (Section II-B) in this process. It takes the place of a
+    ``JediTool``.
 
     Jedi is used as installed: each call makes a new script with Jedi's own project and default
     environment, parses the whole file and lists every completion. Jedi sees the same sources as in

@@ -51,7 +51,7 @@ def compared(
     if not warm:
         rows.clear()
     elif every > 1:
-        kit(warm)  # the items that the literal implementation skips
+        kit(warm)  # warms the kit up on the items that only the kit processes
     ours, theirs = measure("", items, items[::every])
     differing = sum(one != other for one, other in zip(ours[::every], theirs, strict=True))
     rows.append(("differing", differing, len(theirs)))

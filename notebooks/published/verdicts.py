@@ -35,7 +35,7 @@ GROUP = "ds1000-answers"
 FILE = paths.DATA / "published" / "ds1000" / "verdicts.csv.gz"
 LABELS = ["id", "library", "library_id", "perturbation", "origin"]
 CAUSES = ("does not compile", "exception", "wrong value", "text check", "stopped")
-_WAYS = ("official", "repaired")
+_WAYS = ("official", "repaired")  # ways to cut the code out of an answer
 
 
 def committed(models: Sequence[str] = ()) -> pd.DataFrame:
@@ -109,7 +109,7 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
             found.append("")
         elif tree_of(task, code) is None:
             found.append(CAUSES[0])
-        elif not kind.isidentifier():
+        elif not kind.isidentifier():  # not an exception: the program was stopped
             found.append(CAUSES[4])
         elif kind != "AssertionError":
             found.append(f"{CAUSES[1]} {kind}")
@@ -182,7 +182,9 @@ def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the four numbers of ``scores.beside_print`` for each printed number, as rows."""
+    """Return rows that compare our counts with each printed number: the four numbers of
+    ``scores.beside_print``.
+    """
     rows = []
     for one in table[table.paper_value.notna()].itertuples():
         part = frame[frame.model == one.model]

@@ -54,7 +54,7 @@ def doubting(below: float, rules: Rules = PAPER_RULES) -> ToolUse:
 
 
 class InDoubt(ToolConstraint):
-    """The constraint on one row of a batch under the rule ``use``, a Doubt."""
+    """Constrains one row of a batch by the rule ``use``, which is a Doubt."""
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         margin = math.inf

@@ -1,4 +1,4 @@
-"""Measures the probability that a model gives the mark, before and after fine-tuning."""
+"""Measures the probability that a model gives to the mark, before and after fine-tuning."""
 
 from collections.abc import Sequence
 from typing import Any

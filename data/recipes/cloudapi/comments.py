@@ -1,4 +1,4 @@
-"""Makes comments like a developer's from the description of an API in the SDK, by deterministic
+"""Turns the SDK's description of an API into comments like those of a developer, by deterministic
 rewriting.
 
 The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). This
@@ -72,7 +72,7 @@ _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", 
 _OTHERWISE = re.compile(
     r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE
 )
-# matches code or markup, with which a text is not usable as a comment
+# matches code or markup; a text that contains any cannot become a comment
 _SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")
@@ -140,13 +140,14 @@ def _imperative(before: str, word: str) -> str:
 
 
 def _object(words: list[str], is_clause: bool) -> list[str]:
-    """Return the words if they may follow a verb in a sentence, else []. The test is needed because
-    docstrings often lack an article, or are not sentences.
+    """Return the words if they can follow a verb in a sentence, otherwise []. The test is needed
+    because docstrings often lack an article, or are not sentences.
 
     Of the words before the first preposition, one must be a determiner, or the last must be a
-    plural, a name or a mass noun. Otherwise, if that preposition is "of", "the" is put in front.
-    If ``is_clause``, the words follow "check that" or "check whether". Then only the first word is
-    tested, and "the" is put in front of "<word> is", "<word> has" and "<word> can".
+    plural, a name or a mass noun. Otherwise, if that preposition is "of", "the" is put in front
+    ("the number of nodes"). If ``is_clause``, the words follow "check that" or "check whether".
+    Then only the first word is tested, and "the" is put in front of "<word> is", "<word> has" and
+    "<word> can".
     """
     plain = [word.lower().strip(",.'") for word in words]
     if plain[0] in ("or", "and") and len(words) > 3:  # another verb follows, as in "get or set"

@@ -5,8 +5,8 @@ files that are specific to its provider. APIs with the same name share one count
 ``put_object`` of s3 and ``put_object`` of media.
 
 Identical files are counted once, and the SDKs' own sources are not counted at all, because one
-vendored copy of an SDK mentions each of its APIs and moves hundreds of them into another frequency
-class.
+vendored copy of an SDK mentions each of its APIs and would move hundreds of them into another
+frequency class.
 """
 
 import ast
@@ -127,8 +127,8 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
 
 
 def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame, Counter[str]]:
-    """Return two results: a frame with the ``count_name`` of every operation by API id, and
-    {fate: number of files}.
+    """Return two results: a frame with the ``count_name`` of every operation by API id, and {fate:
+    number of files}, where a fate says what became of a file.
 
     ``files`` are pairs (path, text). Only files that use a provider's SDK or package are parsed; in
     a large corpus, that is one file in several hundred. Every file has the fate ``read``. The other

@@ -175,7 +175,8 @@ def read(package: str, every_path: bool = False) -> Iterator[object]:
 
 def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool]]:
     """Yield (name, value, whether the module offers the name on purpose) for each public callable
-    of the package in a module. Deprecated names, and all names of a test module, are left out.
+    in a module that belongs to the package. Deprecated names, and all names of a test module, are
+    left out.
     """
     source = _source(module)
     if module.__name__ != package and TESTS.search(source):

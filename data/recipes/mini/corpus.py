@@ -203,7 +203,8 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
     """Return code that creates a client and then calls APIs on it. ``calls`` are pairs (API,
     comment that says what the call is for).
 
-    The code has a random one of six layouts, and the first comment has a random one of five forms.
+    One of six layouts is chosen at random for the code, and one of five forms for the first
+    comment.
     """
     layout, form = rng.choice(WORDINGS["layouts"]), rng.choice(WORDINGS["forms"])
     (spec, comment), *more = calls
@@ -335,7 +336,7 @@ def invented_word(rng: Random) -> str:
 
 
 def words(found: Iterable[str], shortest: int) -> list[str]:
-    """Return those of the words ``found`` that have at least ``shortest`` characters, all of them
+    """Return the words in ``found`` that have at least ``shortest`` characters and consist of
     letters, in alphabetical order.
     """
     return sorted(word for word in found if word.isalpha() and len(word) >= shortest)

@@ -38,7 +38,7 @@ UNREPEATABLE = re.compile(
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
 )
-LONGEST_SETUP, LONGEST_TARGET = 700, 160  # most characters of the set-up and of the expression
+LONGEST_SETUP, LONGEST_TARGET = 700, 160  # maximum characters of both
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def fits(example: DocExample, node: ast.expr) -> bool:
         and not example.target.startswith("print(")
         and bool(re.search(rf"\b{last}\b", text if of_class else example.target))
         and not UNREPEATABLE.search(text)
-        and "result" not in used  # the problem's own variable
+        and "result" not in used  # the answer is assigned to ``result``
         and len(example.target) <= LONGEST_TARGET
         and sum(map(len, example.setup)) <= LONGEST_SETUP
     )

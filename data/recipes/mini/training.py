@@ -5,7 +5,7 @@ accelerate on GPUs, and a killed run resumes from its last checkpoint. A trainin
 (read, written) of token ids, of which only the written part is learned.
 
 Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). The loop here
-differs in four ways. Batches have about the same number of tokens, instead of rows. Documents are
+differs in four ways. Batches have about equally many tokens, not equally many rows. Documents are
 packed. Muon trains the matrices and AdamW the other weights, under one schedule. Gradients are
 clipped after autocast. The Trainer does none of this, so it could not reproduce the committed
 models.
@@ -104,7 +104,7 @@ class PretrainingRecipe:
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Return a byte-level BPE tokenizer whose tokens never cross the parts of an identifier. For
+    """Return a byte-level BPE tokenizer whose tokens never span two parts of an identifier. For
     every text, ``decode(encode(text)) == text``.
 
     Names are cut at underscores and at changes of case, and each digit is one token. A small model

@@ -23,7 +23,7 @@ from lookuplab.scoring.rates import Rate, averages, of_change, of_number, of_sha
 
 CLASS_ORDER = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
-THRESHOLD = 0.8  # Section 4.3
+THRESHOLD = 0.8  # DAG++ retrieves below this confidence (Section 4.3)
 # suffix of a metric's name -> function that computes the number with its interval
 INTERVALS = {"percent": of_share, "points": of_change}
 # How a retriever is given. A number is its precision in percent (50 in the paper); outcomes are

@@ -193,7 +193,7 @@ class Artifact:
         return text
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the frame with all columns of an artifact. Raises UserError as ``save`` says."""
+        """Return the frame with all columns of an artifact. Raises the UserErrors of ``save``."""
         required = REQUIRED if len(frame) else set()  # an empty frame has no columns
         for name in {*frame}.difference(ARTIFACT_COLUMNS) | required.difference(frame):
             raise UserError(

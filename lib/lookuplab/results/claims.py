@@ -9,9 +9,9 @@ verdicts on the direction are
 - *fails*: the whole interval is on the opposite side;
 - *open*: the interval contains the bound, or a row of the artifact is missing;
 - *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
-- *not testable: margin*: the claim tolerates a loss, but by the lower end of its interval, the
-  number that may be lost is no larger than the tolerated loss. Even a loss of everything could then
-  pass. Such comparisons count only if the claim has no others;
+- *not testable: margin*: the claim tolerates a loss, but the number that may be lost could itself
+  be that small (the lower end of its interval is not above the tolerated loss). Even a loss of
+  everything could then pass. Such comparisons count only if the claim has no others;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);
@@ -292,9 +292,9 @@ class JudgedClaim:
     - ``counted_as``: if the claim is not counted, the id of the claim with the same numbers, or the
       ids of the claims that imply this claim.
     - ``arms``: {name: verdict of the same test on other rows}, if there are any. Claims about
-      Figure 6 are tested on the models in SHARES, and claims about ToolGen on the repositories in
-      MORE. All others are tested on the models in ``mini/arms.csv``, which were trained with and
-      without wrong documentation.
+      Figure 6 are tested on the models in SHARES, and claims about ToolGen's Tables II and III on
+      the repositories in MORE. All other claims are tested on the models in ``mini/arms.csv``,
+      which were trained with and without wrong documentation.
     - ``trainings``: {name: verdict of the same test on a training of the mini models}, if the
       artifact was made for several seeds.
     """
@@ -353,9 +353,10 @@ class JudgedClaim:
 
     @property
     def seeds(self) -> str:
-        """Return how the verdict depends on the seed of the training. The text is "for all seeds"
-        if every training has this claim's verdict, "seeds agree" if all trainings of each model
-        have one verdict, "seeds differ" if they do not, and "" if there are no other trainings.
+        """Return how the verdict depends on the seed of the training: "for all seeds" if every
+        training has the verdict of this claim; otherwise "seeds agree" if all trainings of a model
+        have the same verdict, for each model; otherwise "seeds differ". Return "" if there are no
+        other trainings.
         """
         found = {(SEED.sub("", name), one.direction) for name, one in self.trainings.items()}
         models = {model for model, _ in found}
@@ -375,7 +376,7 @@ class JudgedClaim:
 
 
 def _direction(p_if_false: float, p_if_true: float) -> str:
-    """Return holds, fails or open, from the p values of ``Comparison``."""
+    """Return HOLDS, FAILS or OPEN, as the p values of a comparison decide."""
     least = TAIL_PROBABILITY - ROUNDING
     return HOLDS if p_if_false < least else FAILS if p_if_true < least else OPEN
 

@@ -1,5 +1,6 @@
 """Compares the figures of a fresh run with the committed ones. On the same type of processor, with
-the same number of threads, every byte must be equal; only timed artifacts are exempt.
+the same number of threads, numbers and pictures must be equal byte for byte; only artifacts with
+times are exempt.
 
 On another type of processor, or with another number of threads, the last bits of floating-point
 numbers differ. Numbers may then differ by ``RELATIVE`` or ``ABSOLUTE``, and pictures are not

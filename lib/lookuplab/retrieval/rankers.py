@@ -54,8 +54,8 @@ UNSPACED = re.compile(
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
-# Patterns that split an identifier into words. They differ in how they treat digits, which the keys
-# name. None of them may change: rankings and the mini models' training texts depend on all three.
+# Patterns that split an identifier into words. They differ in how they treat digits; the keys say
+# how. None of them may change: rankings and the mini models' training texts depend on all three.
 WORDS = {
     # digits belong to a word like lower-case letters, but are dropped at the end of the name, as in
     # nokia/codesearch
@@ -143,7 +143,7 @@ def _words_of(node: Node) -> list[str]:
 
 
 class Wordless(UserError):
-    """The error of a ranker that finds no word in any document, and so could not rank them."""
+    """Raised by a ranker if none of its documents has a word, so that it could not rank them."""
 
 
 class Ranker(ABC):

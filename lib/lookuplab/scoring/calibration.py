@@ -1,8 +1,8 @@
 """Measures how well a model's confidence in its answers predicts which answers are right
 (CloudAPIBench, Section 4.2 and Figure 9a).
 
-All functions take one entry per answer: ``correct``, (n,) booleans; ``confidence``, (n,) numbers
-from 0 to 1; and ``clusters``, (n,) labels. Answers that depend on each other have the same label.
+Arguments have one entry per answer: ``correct``, (n,) booleans; ``confidence``, (n,) numbers from 0
+to 1; and ``clusters``, (n,) labels. Answers that depend on each other have the same label.
 The Brier score needs no function here, because it is a plain mean:
 ``rates.rate((confidence - correct) ** 2, clusters)``.
 """
@@ -117,9 +117,10 @@ def reliability_rows(
 
 
 def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
-    """Return the number of each answer's bin, (n,) whole floats from 1 to ``bins``. Answers are
-    ranked by confidence, and every bin takes an equal share of the ranks. Equal confidences have
-    the same (average) rank, so they are in the same bin. Raises UserError for fewer than one bin.
+    """Return the number of each answer's bin, (n,) floats: 1.0, 2.0 and so on up to ``bins``.
+    Answers are ranked by confidence, and every bin takes an equal share of the ranks. Equal
+    confidences have the same (average) rank, so they are in the same bin. Raises UserError for
+    fewer than one bin.
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")
@@ -143,7 +144,8 @@ def ece_interval(
     inside = equal_mass_bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
     gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
     value = fsum(abs(each.value) for each in gaps)
-    # the half-widths of the gaps, joined, and then widened from 95% for one gap to 95% for all
+    # First the root of the summed squares of the gaps' half-widths. Then this is widened, because
+    # the interval must cover all gaps at once, and not each of them (chi-squared).
     reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
     reach *= np.sqrt(chdtri(bins, 1 - LEVEL)) / -ndtri(TAIL_PROBABILITY)
     return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)

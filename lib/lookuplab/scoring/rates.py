@@ -138,8 +138,8 @@ def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
 
 def of_number(estimates: Estimates) -> tuple[Array, Array]:
     """Return Student's t intervals of numbers without bounds. The ends of an interval are NaN if
-    the variance is 0, as it always is for a single cluster: the data do not show how much the
-    number varies.
+    the variance is 0, as it always is for a single cluster, because the data then do not show how
+    much the number varies.
     """
     # imported here, because claims are judged with this module, but without SciPy
     from scipy.special import stdtrit
@@ -173,7 +173,7 @@ def averages(
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
     part, whole = _by_cluster(clusters, parts), _by_cluster(clusters, wholes)
     total, size = parts.sum(axis=0), wholes.sum(axis=0)
-    # the ratios without each cluster need no weights, because sums can be subtracted
+    # the ratio without a cluster follows from the sums: subtract the cluster's part from both
     with np.errstate(divide="ignore", invalid="ignore"):
         return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())
 

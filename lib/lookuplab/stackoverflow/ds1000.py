@@ -32,10 +32,8 @@ STOP = ("</code>", "# SOLUTION END")  # DS-1000's stop strings
 CHAT = """Write a short code following the given format and indentation. Place the executable code \
 between <code> and \
 </code> tags, without any other non-executable things."""
-TEST_FUNCTIONS = (
-    "test_execution",
-    "test_string",
-)  # the first checks the solution's values, the second the text of its code
+# the first function checks the solution's values, the second the text of its code
+TEST_FUNCTIONS = ("test_execution", "test_string")
 INSERT = "[insert]"  # marks the solution's place in a context
 
 
@@ -172,6 +170,7 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIO
 
 @functools.lru_cache(maxsize=2048)
 def _imports(context: str) -> tuple[str, ...]:
+    """Return the ``imports`` of a program with this context (see ``program``), each as a line."""
     before = template(context).partition(INSERT)[0].rstrip()
     # text that ends in the head of a function parses only if the function gets a body
     around = _parsed(before) or _parsed(before + "\n    pass") or []

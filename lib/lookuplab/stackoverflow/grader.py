@@ -40,12 +40,8 @@ from lookuplab.work import Progress, Workers, check_seen, kept, processors, say,
 
 GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
-OWN_LIBRARIES = (
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-)  # used by the mini problems' programs
+# the libraries that the programs of the mini problems use
+OWN_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn")
 _VERSIONS = """import sys
 from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
@@ -110,6 +106,7 @@ class Grader:
         if self.python == environment(""):
             self.identity = own_libraries()
             return
+        # another Python must be asked for the versions of its libraries
         call = [str(self.python), "-I", "-c", _VERSIONS]
         try:
             versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout

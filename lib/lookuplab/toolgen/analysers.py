@@ -211,13 +211,13 @@ def forbid_imports(trusted: Sequence[str]) -> None:
     bootstrap: Any = importlib._bootstrap  # every import calls a function of this module
     load = bootstrap._load_unlocked
 
-    def checked(spec: ModuleSpec) -> object:
+    def load_trusted(spec: ModuleSpec) -> object:
         place = spec.has_location and os.path.realpath(str(spec.origin))
         if place and not place.startswith(tuple(os.path.join(at, "") for at in trusted)):
             raise ImportError(f"{spec.name} is read, not run: {place}")
         return load(spec)
 
-    bootstrap._load_unlocked = checked
+    bootstrap._load_unlocked = load_trusted
 
 
 def _trusted() -> list[str]:
@@ -419,7 +419,7 @@ def is_of_machine(reason: str) -> bool:
 
 
 def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple[str, object, str]]:
-    check_seen(questions[0][1][0])  # the file's repository
+    check_seen(questions[0][1][0])  # the repository of the file
     return [(key, *answer(*question)) for key, question in questions]
 
 

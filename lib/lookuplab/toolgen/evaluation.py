@@ -131,8 +131,8 @@ def sample(
         raise UserError(
             f"no usable function with a docstring in {names} (limit: {limit}); "
             f"left out: {', '.join(reasons) or 'none'}; give other repositories, a "
-            "sub-folder of one with too many files, or a larger max_model_tokens for functions of "
-            "too many model tokens"
+            "sub-folder of a repository that has too many files, or a larger max_model_tokens if "
+            "functions have too many model tokens"
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0

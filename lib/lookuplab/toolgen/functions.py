@@ -282,6 +282,7 @@ def _function(
     node: DEFINITIONS,
     filters: Filters,
 ) -> Function:
+    """Return the function that a syntax node defines. Raises LeftOut if the filters reject it."""
     doc = node.body[0]
     raw = ast.get_docstring(node, clean=False)
     package = filters.rules.is_package

@@ -244,6 +244,7 @@ class ToolConstraint:
                 self.name_probabilities += (probability,)
                 first = rules.name_end_rule == "first"
                 ended = self.node.terminal and (first or not self.node)
+                # with ``boundary``, the row stays restricted until the break after the name
                 if rules.boundary or not ended:
                     return
             # the name has ended, or this token is a break or contains one

@@ -52,7 +52,7 @@ class JediTool:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
         self._full = functools.lru_cache(REMEMBERED)(ask_worker)
-        self.content = functools.cache(content)  # needed for each model and condition
+        self.content = functools.cache(content)  # every model and condition needs the digests
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None

@@ -163,7 +163,7 @@ def project_files(state, contexts) -> Iterator:
     return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
 
 
-project = functools.cache(RepositoryProject)  # one per repository
+project = functools.cache(RepositoryProject)  # one project per repository
 # Jedi's environment is this interpreter itself. By default Jedi would start another process and
 # query it for each single attribute.
 environment = functools.cache(InterpreterEnvironment)

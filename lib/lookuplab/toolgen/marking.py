@@ -188,6 +188,7 @@ def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking,
 
 
 def _record(function: Function, rules: Rules, marks: Marking) -> Record:
+    """Return the line of one function in a marked corpus, with its marks and numbers of tokens."""
     pair = augmented(function, marks["positions"], rules)
     own = "id repository file line docstring signature body source".split()
     return {
@@ -230,7 +231,9 @@ def read_marks(file: Path) -> list[Record]:
         # in a file of ``write_marks``, the field "marks" has the positions
         positions = record.setdefault("positions", record["marks"])
         if not isinstance(positions, list) or not all(map(_is_place, positions)):
-            raise UserError(f"{file}: {record['id']}: its marks are {positions!r:.40}")
+            raise UserError(
+                f"{file}: {record['id']}: marks must be [line, column], not {positions!r:.40}"
+            )
         record |= {"repository": record["id"].partition("/")[0], "marks": len(positions)}
     return corpus
 

@@ -104,7 +104,10 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
             )
         wrong = [one for one in names if not isinstance(record[one], _KINDS.get(one, str))]
         if wrong:
-            raise UserError(f"{path}, line {number}: {wrong[0]!r} is {record[wrong[0]]!r:.40}")
+            value = record[wrong[0]]
+            raise UserError(
+                f"{path}, line {number}: {wrong[0]!r} has the wrong type: {value!r:.40}"
+            )
         corpus.append(record)
     return corpus
 

@@ -268,11 +268,11 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
                 if inside.any():
                     shown = {name: numbers[name] for name in numbers if name.startswith("wrong")}
                     rows += class_rows(base.first, f"{said}/{arm}", shown, {"": inside})
-        rows += _told(base.first, first, arm)
+        rows += _prediction_rows(base.first, first, arm)
     return rows
 
 
-def _told(base: DataFrame, first: DataFrame, arm: str) -> Rows:
+def _prediction_rows(base: DataFrame, first: DataFrame, arm: str) -> Rows:
     """Return rows that say how well a model's mark and confidence predict which of the model's
     calls are valid, and how well its mark predicts which of the base model's calls are valid.
     """

@@ -157,13 +157,13 @@ def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
         for way, column in zip(_WAYS, ("passed", "repaired"), strict=True)
         for (model, _), table in tables(frame, column).items()
     }
-    rows += _saved(ways)
+    rows += _repair_rows(ways)
     named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
     table = attach(named, paper="published", artifact="ds1000")
-    return pd.concat([table, pd.DataFrame(_apart(frame, table) + _failures(frame))])
+    return pd.concat([table, pd.DataFrame(_printed_rows(frame, table) + _failure_rows(frame))])
 
 
-def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
+def _repair_rows(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
     """Return the change from ``passed`` to ``repaired``, paired by problem, with McNemar's counts
     and p value.
     """
@@ -181,7 +181,7 @@ def _saved(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
     return rows
 
 
-def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
+def _printed_rows(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows that compare our counts with each printed number: the four numbers of
     ``scores.beside_print``.
     """
@@ -197,7 +197,7 @@ def _apart(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _failures(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _failure_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the causes of each model's failures in percent, with clustered intervals, and the
     number of answers for each type of exception.
     """

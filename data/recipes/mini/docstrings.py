@@ -111,7 +111,7 @@ def sessions(text: str) -> list[tuple[str, str]]:
                 code.append(source.rstrip("\n"))
             elif part.strip():
                 if code:
-                    found.append((lead, _alone(before, code)))
+                    found.append((lead, _self_contained(before, code)))
                     before = [*before, *code]
                     code = []
                 last = re.split(r"\n\s*\n", part.strip())[-1]
@@ -121,7 +121,7 @@ def sessions(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _alone(before: list[str], code: list[str]) -> str:
+def _self_contained(before: list[str], code: list[str]) -> str:
     """Return the statements ``code``, preceded by the statements that they need: the implied
     imports, and the statements of ``before`` that bind a name which a later statement reads.
     """

@@ -235,10 +235,10 @@ def drafts(example: DocExample) -> list[Draft]:
     first = origin(example)
     found = [first, *surface(first)]
     for rule, target in other_arguments(first.call):
-        found += again(first, "Semantic", rule, target)
+        found += with_target(first, "Semantic", rule, target)
     found += for_each(first)
     if backwards := TEXTS["backwards"].get(first.cases[0][1].kind):
-        found += again(first, "Difficult-Rewrite", REVERSED, first.target + backwards)
+        found += with_target(first, "Difficult-Rewrite", REVERSED, first.target + backwards)
     return found
 
 
@@ -250,7 +250,7 @@ def origin(example: DocExample) -> Draft:
     setup = "\n".join(example.setup)
     known, _ = evaluated(example, setup, example.target)
     found = call(example.target, known)
-    if named(found, setup):
+    if gives_away_name(found, setup):
         raise ValueError("the prompt would name the callable")
     example = unimported(example, found.name)
     lines = [*example.setup]
@@ -276,7 +276,7 @@ def origin(example: DocExample) -> Draft:
     raise ValueError("no other input gives another value")
 
 
-def named(found: Call, setup: str) -> bool:
+def gives_away_name(found: Call, setup: str) -> bool:
     """Return whether the prompt would contain the callable's name, because the summary or the
     set-up does.
 
@@ -367,7 +367,7 @@ def renamed(source: str, new: dict[str, str]) -> str:
     return replaced(source, [(node, new[node.id]) for node in named])
 
 
-def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
+def with_target(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
     """Yield the problem ``first`` with a different expression ``target``, which has another
     argument or a second step. Yield nothing if this gives no problem.
 

@@ -99,7 +99,7 @@ def test_a_notebook_without_judged_answers_says_in_a_line_what_makes_them(kit):
     kit.notebook("sums", "1")
     for name in ("sums", f"'{paths.RUNS}/mini/demo/sums.ipynb'"):
         said = kit.said(f"view {name}", code=2)
-        assert "here, of 0 runs that are kept: type `lookuplab run " in said
+        assert "here (0 of its runs are kept): type `lookuplab run " in said
         assert said.startswith("error: no judged answers of ") and said.count("\n") == 1
 
 
@@ -115,7 +115,7 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
         4,
         3,
     ]
-    assert "no judged answers of sums~3 here, of 3 runs" in kit.said("view sums~3", code=2)
+    assert "answers of sums~3 here (3 of its runs are kept)" in kit.said("view sums~3", code=2)
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])

@@ -49,8 +49,8 @@ class Cluster:
                 futures[executor.submit(_on_worker, function, account(), task)] = number
             for future in as_completed([*futures]):
                 number, result = futures.pop(future), future.result()
-                # released at once, because the scheduler would compute the result of a future that
-                # is still held again if the worker died
+                # Released at once: if a worker dies, the scheduler recomputes the results of
+                # all futures that are still held.
                 del future
                 yield number, result
         except KilledWorker as error:
@@ -105,8 +105,8 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """Return {what: value} for everything on which results depend, so that it must be the same on
-    all machines.
+    """Return {what: value} for everything that must be the same on all machines, because results
+    depend on it.
     """
     return {
         "checkout": str(paths.ROOT),

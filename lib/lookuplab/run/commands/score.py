@@ -306,8 +306,8 @@ def toolgen(
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        variant: Metrics as the paper defines them, or as the authors' package computes them. There
-            are two: of 2023, before arXiv v1, and of 2024, for the journal (docs/toolgen.md).
+        variant: Metrics as the paper defines them, or as the authors' package computes them: the
+            package of 2023, before arXiv v1, or of 2024, for the journal (docs/toolgen.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
@@ -374,10 +374,10 @@ def ds1000(
 ) -> None:
     """Run answers to DS-1000 in a sandbox.
 
-    Each answer is run and tested by its problem's test. The process that runs an answer has no
-    access to the test, the expected result or the verdict. There is one exception: tests that look
-    at figures (Matplotlib's) share a process with the answer, so a malicious answer could change
-    them.
+    Each answer is run, and then judged by the test of its problem. The process that runs an answer
+    has no access to the test, the expected result or the verdict. There is one exception: tests
+    that look at figures (Matplotlib's) share a process with the answer, so a malicious answer could
+    change them.
 
     Each line has the fields problem_id and solution. Several lines with the same problem_id are
     samples for one problem, in order. The files of DS-1000's authors (data/*-answers.jsonl) can be

@@ -82,7 +82,7 @@ def log(name: str) -> Path:
         is_without = not files and any(paths.RUNS.rglob(f"{id}.ipynb"))
         why = WITHOUT if is_without else f"type `lookuplab run {id}`"
         raise UserError(
-            f"no judged answers of {name} here, of {len(files)} runs that are kept: {why}"
+            f"no judged answers of {name} here ({len(files)} of its runs are kept): {why}"
         )
     return files[back]
 
@@ -415,9 +415,9 @@ def comparison(table: pd.DataFrame) -> Iterator[str]:
 
 
 def numbers(first: Path, second: Path) -> Iterator[str]:
-    """Yield lines with those numbers of the artifacts that differ between two runs, and a line with
-    the files of all numbers. Percentages and points come first, and among these the largest
-    changes. ``first`` and ``second`` are the files of the runs' judged answers.
+    """Yield a table of the artifacts' numbers that differ between two runs, and a line that names
+    the files with all numbers. In the table, percentages and points come first, and among these the
+    largest changes. ``first`` and ``second`` are the files with the runs' judged answers.
     """
     files = [file.with_name(file.name.replace(JUDGED, NUMBERS)) for file in (first, second)]
     if not all(map(Path.is_file, files)):

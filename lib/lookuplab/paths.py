@@ -133,7 +133,7 @@ def replacing(output: Path) -> Iterator[Path]:
         yield part
         part.replace(output)
     finally:
-        for end in ("", "-wal", "-shm"):  # SQLite writes these files beside its database
+        for end in ("", "-wal", "-shm"):  # SQLite may add these two files to a database
             with suppress(OSError):
                 part.with_name(part.name + end).unlink()
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 # 1. The part of the machine that this job may use. All code that starts threads or processes calls
-# these functions, so that it stays within the limits of a queue or a container.
+# these functions, so that it stays within the limits that a batch queue or a container sets.
 
 # environment variable, set by the runner; "1/4" means that this is the second of four processes
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
@@ -192,7 +192,7 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 def say(line: str) -> None:
-    """Print a line to stderr at once."""
+    """Print a line to stderr, and flush stderr at once."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -62,7 +62,7 @@ class Batch:
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def step(self, tokens: torch.Tensor) -> None:
-        """Read one more token in each slot; ``tokens`` has the shape (slots,)."""
+        """Make the model read one more token in each slot. ``tokens`` has the shape (slots,)."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
         # until a finished row is dropped, it goes on reading tokens, perhaps beyond the context
@@ -72,7 +72,7 @@ class Batch:
         self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
 
     def keep(self, slots: list[int]) -> None:
-        """Continue with these slots, in this order; a slot may occur several times.
+        """Keep only these slots, in this order. A slot that occurs several times is copied.
 
         If a model is spread over several devices, the caches of the layers and the encoder's output
         may be on different devices. The slots' index is therefore moved to each of these devices.

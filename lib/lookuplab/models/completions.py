@@ -34,7 +34,7 @@ DECODING_VERSION = 1
 OTHERS = 32
 # environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
-# the name of a file beside that log, to which ``benchmark.keep`` writes judged answers
+# the name of a file in the folder of that log, to which ``benchmark.keep`` writes judged answers
 JUDGED = "judged.jsonl.gz"
 # model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}

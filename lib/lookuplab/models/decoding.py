@@ -303,8 +303,8 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the probabilities ``chances`` (rows, vocabulary) with those of unlikely tokens set to
-    zero, and the margin of the cut (rows,).
+    """Return the probabilities ``chances`` (rows, vocabulary), in which unlikely tokens get zero,
+    and the margin of the cut (rows,).
 
     Tokens are kept, the likeliest first, until the sum of their probabilities has reached
     ``top_p``. Of equally likely tokens at the cut, the first in the vocabulary are kept. The margin

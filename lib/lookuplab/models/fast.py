@@ -170,7 +170,7 @@ class Packed:
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def step(self, tokens: torch.Tensor) -> None:
-        """Read one more token in each slot; ``tokens`` has the shape (slots,)."""
+        """Make the model read one more token in each slot. ``tokens`` has the shape (slots,)."""
         at = torch.tensor(self.sizes)
         self.sizes = [size + 1 for size in self.sizes]
         if max(self.sizes) > self.columns:
@@ -209,8 +209,8 @@ class Packed:
         self.seen_bags = functional.pad((at + 1).repeat_interleave(heads * each).cumsum(0), (1, -1))
 
     def keep(self, slots: list[int]) -> None:
-        """Continue with these slots, in this order; a slot may occur several times. A slot that
-        keeps its place is not copied.
+        """Keep only these slots, in this order. A slot that occurs several times is copied. A slot
+        whose index does not change is not moved.
         """
         self.logits = self.logits[slots]
         moved = [(to, slot) for to, slot in enumerate(slots) if to != slot]

@@ -71,6 +71,7 @@ CALLED = """
 
 
 def write(end: int, message: object) -> None:
+    """Send a message."""
     content = json.dumps(message).encode()
     content = len(content).to_bytes(4, "big") + content
     while content:
@@ -203,7 +204,7 @@ class SentUnpickler(Unpickler):
 
 
 class Sent(pickle.Unpickler):
-    """Reads, in W, the objects that T sent. They are trusted."""
+    """Reads, in W, the objects that T sent. They are trusted: T runs no code of the model."""
 
     def find_class(self, module: str, name: str) -> "Any":
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
@@ -377,7 +378,7 @@ class Server:
         silence(2)
 
     def serve(self, made: "list[str]") -> None:
-        """Answer requests in a process that has run the imports ``made``."""
+        """Answer requests in a process that has run exactly the imports ``made``."""
         while True:
             try:
                 request = read(self.requests)
@@ -521,6 +522,7 @@ def silence(first: int, *kept: int) -> None:
 
 
 def main() -> None:
+    """Enter the namespaces, if they are used, and serve requests until the caller is gone."""
     task = json.loads(sys.argv[1])
     shown = task.pop("shown")
     if task["contained"]:

@@ -2,9 +2,9 @@
 
 The first half reads the docstrings of packages, whose first sentence becomes a description in a
 prompt. The second half reads the numpydoc docstrings of the mini world, whose sentences become
-questions and descriptions of snippets. The two halves have different rules for sentences and
-openings, and both stay, because a shared rule would change the committed tasks, texts and models.
-ToolGen has a third rule for the first sentence, which is the paper's (``toolgen.functions``).
+questions and descriptions of snippets. The two halves find sentences by different rules. Both rules
+stay, because a shared rule would change the committed tasks, texts and models. ToolGen finds the
+first sentence by a third rule, the paper's (``toolgen.functions``).
 """
 
 import re

@@ -99,7 +99,7 @@ def best(means: np.ndarray) -> np.ndarray:
     at ascending thresholds. Of equally good thresholds, the lowest wins, because it has the fewest
     lookups.
     """
-    # the small term makes means equal that differ only by rounding
+    # the small term treats means as equal if they differ only by rounding
     return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
 
 

@@ -49,9 +49,9 @@ COMPARED += [("errors-seed1 asked", "errors-seed1 confidence")]
 class Answered:
     """The answers of one model. ``passes`` are its three passes.
 
-    ``shown``, (tasks,), are the names of the APIs in the wrong documents. ``queries`` has the
-    passes with BM25's first document for two queries: "comment" (the words of the comment) and
-    "both" (the words of the answer and the comment).
+    ``shown``, (tasks,), are the names of the APIs in the wrong documents. ``queries`` has further
+    passes, with the document that BM25 ranks first for another query: "comment" (the words of the
+    task's comment) or "both" (the API of the first answer, and the words of the comment).
 
     The first pass of a model that learned the mark has two more columns. ``asked`` is the
     probability that the answer begins with the mark, and ``asks`` says whether the greedy answer
@@ -124,13 +124,13 @@ def share_rows(
     hits: Mapping[str, float | None],
     compared: Sequence[float] = (),
 ) -> Rows:
-    """Return rows of valid calls against the share of tasks with documentation. The condition is
-    ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``.
+    """Return rows with the percentage of valid calls for each share of tasks with documentation.
+    The condition is ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``.
 
     ``hits`` maps the name of a metric to the precision of the retriever in percent, or to None for
     BM25's own results. At the ``compared`` shares, there are also the paired differences of
-    ``COMPARED``, over all tasks and by class, with the metric ``<metric without
-    percent>change_points``.
+    ``COMPARED``, over all tasks and by class. The metric ``valid_percent`` then becomes
+    ``valid_change_points``.
     """
     rows = []
     first = next(iter(arms.values())).first
@@ -233,9 +233,12 @@ def held_out_rows(
 def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
     """Return rows with the costs and effects of teaching the mark, by arm and frequency class.
 
-    The rows are about the valid calls without lookup; the effects of a right and of a wrong
-    document, and how often the wrong document's API is called; how often the mark is written, by
-    class and by count of the API; and how well the mark and the confidence predict invalid calls.
+    The rows say:
+
+    - how many calls are valid without lookup
+    - what a right and a wrong document change, and how often the wrong document's API is called
+    - how often the mark is written, by class and by count of the API
+    - how well the mark and the confidence predict invalid calls
     """
     base = arms["base"]
     rows = []

@@ -65,7 +65,7 @@ class SerialJedi:
         try:
             asked = jedi.Script(text, path=path, project=project)
             return ToolAnswer.of(asked.complete(line, column))
-        # as in the workers: Jedi may raise anything on other people's code
+        # Jedi may raise any exception on other people's code; the workers catch them all, too
         except Exception as error:
             return ToolAnswer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
@@ -142,7 +142,8 @@ class Writer:
 def verdicts(
     pairs: Sequence[tuple[Original, Completion]], rules: Rules = PAPER_RULES
 ) -> Iterator[list]:
-    """Yield pylint's messages about each function, from one pylint process per function.
+    """Yield the messages of pylint that count against each function, from one pylint process per
+    function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files
     from the disk and the user's own files must not change.

@@ -3,8 +3,8 @@ the rows of the artifacts.
 
 ``data/published/ds1000/verdicts.csv.gz`` has a row for each model and problem: labels of the
 problem; ``passed`` (1, 0, or empty if the answer cannot be judged); the ``cause`` of a failure; and
-``repaired``, the verdict if the code is cut out of the answer without losing fenced or unindented
-code.
+``repaired``, the verdict if the code is cut out of the answer in our way, which loses neither
+fenced nor unindented code.
 """
 
 from collections.abc import Sequence
@@ -51,9 +51,9 @@ def committed(models: Sequence[str] = ()) -> pd.DataFrame:
 
 def judge(models: Sequence[str] = ()) -> pd.DataFrame:
     """Judge the answers again and return the verdicts in the form of ``committed``. Problems,
-    answers and grader are fetched if they are missing.
+    answers and grader are downloaded if they are missing.
 
-    Raises UserError if they are missing and there is no network.
+    Raises UserError if a download is needed and there is no network.
     """
     problems = load_problems(downloads.get(downloads.find("ds1000")))
     downloads.get(downloads.find("ds1000-grader"))

@@ -108,7 +108,7 @@ def ending_rows(
 
 def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
     """Return ``gain_difference_points``: ToolGen's relative gain in dependency coverage minus its
-    relative gain in the success rate, each in percent of the base model's value.
+    relative gain in the success rate. A relative gain is in percent of the base model's value.
     """
     rows = []
     for model, role in roles.items():

@@ -54,9 +54,9 @@ def _means(values: Any) -> Array:
 
 @dataclass
 class Corpus:
-    """Counts what the metrics need in one model's judged functions (a frame of
-    ``evaluation.judged_all``). ``split`` cuts a text into tokens for BLEU-4, and ``rules`` say how
-    CodeBLEU is computed.
+    """Holds the counts from which metrics are computed, for one model's judged functions (a frame
+    of ``evaluation.judged_all``). ``split`` cuts a text into tokens for BLEU-4, and ``rules`` say
+    how CodeBLEU is computed.
 
     Each property is an array of counts, (n functions, k). A metric is computed from the sums of
     these counts over the functions. A frame without texts, like data/repositories/rows.csv.gz, has
@@ -153,7 +153,7 @@ class Metric:
 
     @property
     def source(self) -> str:
-        """Return the column of which the metric is the mean."""
+        """Return the name of the column whose mean is the metric."""
         return self.column or self.short
 
     def counted(self, corpus: Corpus) -> Array:

@@ -72,7 +72,7 @@ _THAT = re.compile(r"^(?:checks?|verify|verifies|ensures?|makes? sure) that\b", 
 _OTHERWISE = re.compile(
     r",? (?:else|and|or|otherwise) (?:returns? )?(?:false|true|none)\b.*", re.IGNORECASE
 )
-# matches code or markup; a text that contains any cannot become a comment
+# matches signs of code or markup; a text that contains such signs cannot become a comment
 _SIGNS = re.compile(r"[<>{}\[\]|,=\\^~$]|::|\s-\w|\.\.|[:\"]$")
 DETERMINERS, NOUNS, PREPOSITIONS, MISFITS = (
     frozenset(_TABLES[name].split()) for name in ("determiners", "nouns", "prepositions", "misfits")

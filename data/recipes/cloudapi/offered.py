@@ -268,7 +268,8 @@ def main() -> None:
         _, package, every_path, *folders = sys.argv
         sys.path[:0] = folders
         sys.argv = ["x"]
-        # this process may already have imported another release of the same package: forget it
+        # this process may already have imported another release of the same package, which is
+        # dropped
         for name in [*sys.modules] if folders else ():
             if name.split(".")[0] == package.split(".")[0]:
                 del sys.modules[name]

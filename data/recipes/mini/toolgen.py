@@ -139,7 +139,8 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         docstring = ast.get_docstring(node)
         first = node.body[0]
         alone = first is node.body[-1] and docstring is not None
-        # nothing but a docstring, or a function on one line, which cannot be split
+        # left out: a function with only a docstring, and a function on one line, because it has no
+        # line where the body begins
         if alone or first.lineno == node.lineno:
             continue
         begin = first_line(first) if docstring is None else end_of(first, lines)[0] + 1

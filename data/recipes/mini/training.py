@@ -277,7 +277,7 @@ def pretrain(
     own = accelerator.process_index
     model = build(recipe.model, len(tokenizer), recipe.seed)
     parts: list[Any] = [model, *optimizers(model, recipe)]
-    # for the hash of the examples, -1 ends the read and the written part
+    # in the hash of the examples, -1 marks the end of the read and of the written part
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(sequence) - 2 for sequence in tokens])
     plan = batches(sizes, recipe)

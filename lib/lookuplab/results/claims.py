@@ -455,6 +455,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
         judged = _judged(tested, rows(file), weak_models(tested, folder))
+        # for a claim that follows from no other, the joined text is empty
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
@@ -588,6 +589,7 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
             for family, members in families.items():
                 for smaller, larger in pairwise(members):
                     if smaller.size < larger.size:
+                        # the cell whose number must be greater comes first
                         cells = [Cell(each.model, condition) for each in (smaller, larger)]
                         first, second = cells if direction == "decreasing" else cells[::-1]
                         yield Comparison(family, first, second, 0, inf)
@@ -749,6 +751,7 @@ def _p_value(distance: float, side: float) -> float:
     """
     if side == 0 or math.isinf(distance):  # an exact number, or an open end
         return float(distance <= 0)
+    # ``side`` is REACH standard errors, so distance / side * REACH is a z score
     return math.erfc(REACH * distance / side / math.sqrt(2)) / 2
 
 

@@ -124,7 +124,7 @@ def grouped_bars(
     ``ylabel``.
     """
     rows = _rows(frame, metric)
-    width = 66 // rows[groups].nunique()
+    width = 66 // rows[groups].nunique()  # 66 characters fit below the x axis
     kinds = looks(_present(order, rows[bars]))
     rows = rows.assign(x=[_wrapped(name, width) for name in rows[groups]], kind=rows[bars])
     dodge = [so.Dodge(by=["group"], gap=0.08)]
@@ -404,6 +404,7 @@ def _draw_keys(
         styles[label] = PAPER_STYLE
     if rows.n.nunique() == 1:
         styles[f"n = {rows.n.max():,.0f}"] = {"linestyle": "none"}
+    # 115 characters fit in a line of the legend, and a label's marker takes the place of 8
     columns = max(1, 115 // (8 + max(map(len, [*styles, ""]))))
     figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(styles) // columns))
     figure.legend(

@@ -270,6 +270,7 @@ def original(artifact: str, files: Collection[Path]) -> Path:
     """
     known = git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 
+    # False sorts before True
     def rank(file: Path) -> tuple[bool, bool, bool, int, Path]:
         is_unknown = relative(file) not in (known or "")
         is_other = f"{file.parent.name}/{file.stem}" != artifact

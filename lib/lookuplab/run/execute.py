@@ -160,6 +160,7 @@ def main() -> None:
     while (request := recv_fds(requests, 4096, 2))[0]:
         own, (runner, log), *_ = request
         if not os.fork():
+            # standard input is empty, and all output goes to the log
             for place, given in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
                 os.dup2(given, place)
             run(socket(fileno=runner), Path(os.fsdecode(own)))

@@ -118,6 +118,7 @@ def find(name: str) -> Notebook:
     notebooks = with_copies()
     names = [name for each in notebooks for name in (each.id, each.name, *each.made)]
     check_choice("the notebook", wanted, dict.fromkeys(names), " (`lookuplab list` names them)")
+    # the name of a notebook takes precedence over the name of an artifact
     matches = [each for each in notebooks if wanted in (each.id, each.name)]
     matches = matches or [each for each in notebooks if wanted in each.made and not each.is_copy]
     if len(matches) > 1:

@@ -237,6 +237,7 @@ def alternative(title: str, told: str) -> str:
     of ``told``, the notebook's result: about 300 characters (see ``parts``), without intervals, n
     and Markdown. If ``told`` is "", it is the notebook's ``title``.
     """
+    # intervals follow a digit, "%" or "points"; ``Artifact.tell`` appends the n
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
     text = parts(values, 300)[0] or title
     plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
@@ -253,6 +254,7 @@ def parts(text: str, most: int) -> list[str]:
     semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
+    # not within parentheses: where the next parenthesis is a closing one
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
         if found and len(found[-1]) + len(part) < most:
             found[-1] += f" {part}"

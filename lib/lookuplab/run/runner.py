@@ -340,6 +340,7 @@ def run_jobs(
     threads = max(1, processors() // part.here // parallel)
     first, last = ([job for job in jobs if job.notebook.order == one] for one in ("first", "alone"))
     others = [job for job in jobs if job.notebook.order not in ("first", "alone")]
+    # a notebook takes a share of the cards from the queue, and returns it at its end
     shares: SimpleQueue[str] = SimpleQueue()
     for number in range(parallel):
         shares.put(",".join(mine[number::parallel]))
@@ -352,7 +353,7 @@ def run_jobs(
         finally:
             shares.put(share)
 
-    results: dict[int, Ended] = {}
+    results: dict[int, Ended] = {}  # by the job's id(), because a job with dictionaries has no hash
     under_way = partial(_under_way, jobs, results, time.time())
     # With graphics cards, modules are not imported in advance: a process cannot use a card if the
     # process from which it was forked has used it.

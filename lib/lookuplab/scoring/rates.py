@@ -231,6 +231,7 @@ def _numbers(
     clusters = (sizes > 0).sum(axis=0)
     left = is_known.sum(axis=0)
     without = np.where(is_known, without, nan)
+    # how far each of the statistics without a cluster is from their mean
     apart = without - np.nansum(without, axis=0) / np.maximum(left, 1)
     squares, fourths = (np.nansum(apart**power, axis=0) for power in (2, 4))
     variance = squares * (clusters - 1) / np.maximum(clusters, 1)

@@ -43,6 +43,7 @@ class Command(click.Command):
         """Parse the arguments. Raises UserError if one of them is empty. This happens if it is a
         shell variable that is not set, and the command must not run with a default instead.
         """
+        # the message names what precedes an empty argument, because this is all that the user sees
         for before, text in zip([self.name, *args], args, strict=False):
             if not text or re.fullmatch("--[a-z-]+=", text):
                 raise UserError(

@@ -228,6 +228,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
                 of[field].append(words[line[field]])
             of["sample"].append(line["sample"])
             of["right"].append(right)
+            # policies decide by the answer without a document whether to look the API up
             if line["condition"].endswith(NO_DOCUMENT) and "minimum" in columns:
                 firsts.append(columns | {"at": len(of["id"]) - 1})
             rows.append(
@@ -307,6 +308,7 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
             tail = hit.removeprefix(RIGHT_DOCUMENT)
             base = NO_DOCUMENT + ", constrained" * tail.endswith("constrained")
             miss = WRONG_DOCUMENT + tail
+            # ``hit`` is no condition with the right document, or one of the other two is missing
             if tail == hit or not {base, miss} <= {*right}:
                 continue
             valid = right[[base, hit, miss]].dropna().astype(float)

@@ -46,7 +46,7 @@ class Cluster:
         futures: dict[Future[Any], int] = {}
         try:
             for number, task in enumerate(tasks):
-                futures[executor.submit(_on_worker, function, account(), task)] = number
+                futures[executor.submit(_on_worker, function, installation(), task)] = number
             for future in as_completed([*futures]):
                 number, result = futures.pop(future), future.result()
                 # Released at once: if a worker dies, the scheduler recomputes the results of
@@ -104,7 +104,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 
 @cache
-def account() -> dict[str, str]:
+def installation() -> dict[str, str]:
     """Return {what: value} for everything that must be the same on all machines, because results
     depend on it.
     """
@@ -117,10 +117,10 @@ def account() -> dict[str, str]:
 
 
 def _on_worker(function: Callable[..., Any], expected: dict[str, str], *arguments: object) -> Any:
-    """Call ``function`` on a worker. Raises UserError if ``account`` differs from the caller's,
-    which is ``expected``.
+    """Call ``function`` on a worker. Raises UserError if the worker's installation differs from the
+    caller's, which is ``expected``.
     """
-    for what, here in account().items():
+    for what, here in installation().items():
         if here != expected[what]:
             raise UserError(
                 f"the worker on {socket.gethostname()} has a different {what}: {here}, not "

@@ -48,7 +48,7 @@ LEAST = {
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
-_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}  # parameter -> end of an error message
+_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}  # parameter -> advice if it is unknown
 _RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
 # a value that begins like this counts as a path; data/ and runs/ are folders of the checkout
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
@@ -63,9 +63,9 @@ class Profile:
       notebook, which must declare them.
     - ``committed`` says that the figures belong to the repository; otherwise they are written below
       ``runs/``.
-    - ``by_model`` says that a run of models from the command line has its own folder of figures.
+    - ``by_model`` says that figures go to a folder of their own if the command line names models.
     - ``threads`` is the number of threads per notebook. 0 divides the cores among the notebooks
-      that run at once, but then the last bits of floating-point numbers depend on their number.
+      that run at once, but then the last bits of floating-point numbers depend on how many run.
     - ``steps`` is {path: instructions}. If a parameter names a missing file or folder whose path
       begins with this path, the instructions tell the user how to make it.
     - ``given`` is {parameter: value} from the command line, and overrides all other values. If it
@@ -228,8 +228,8 @@ class Job:
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
     def beside(self, suffix: str) -> Path:
-        """Return the path of a file about the run, in the same folder as the executed copy and with
-        the same name but for the ``suffix``: ".log" is the log, ".answers.csv" the list of answers,
+        """Return the path of a file about the run. It is in the folder of the executed copy, and
+        has ``suffix`` in place of .ipynb: ".log" is the log, ".answers.csv" the list of answers,
         ".ran" the fingerprint.
         """
         return self.output.with_suffix(suffix)

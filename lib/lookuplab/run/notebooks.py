@@ -33,9 +33,9 @@ class Notebook:
       ``manual`` run only if the user names them or their paper.
     - ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements
       ``name = Artifact(...)`` and the cells tagged ``draw``.
-    - ``is_copy`` says that another notebook is the original of an artifact, or of the id, of this
-      one. Examples are a duplicate made in Jupyter (``fig7a-Copy1``) and papermill's output
-      (``out``).
+    - ``is_copy`` says that this notebook shares its id or an artifact with another notebook, which
+      is the original. Examples are a duplicate made in Jupyter (``fig7a-Copy1``) and papermill's
+      output (``out``).
     """
 
     path: Path
@@ -141,7 +141,8 @@ def selected(names: Iterable[str]) -> list[Notebook]:
 
 def read(path: Path) -> Notebook:
     """Return the notebook in a file. Raises UserError if the file is not a notebook, if the
-    parameters cell has more than plain values, or if the code hides the names of artifacts.
+    parameters cell has more than plain values, or if the names of artifacts in the code are not
+    plain texts.
     """
     try:
         every = paths.parsed(json.loads, path.read_bytes())["cells"]

@@ -211,8 +211,8 @@ def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> End
 def keep_judged(job: Job, made: Path) -> None:
     """Keep the run's judged answers (the file ``made``) and the numbers of its artifacts in two
     files beside the executed copy, for `lookuplab view` and `lookuplab compare`. The first line of
-    the judged answers states the run's parameters. If the last run had other parameters, its files
-    are kept, too, as are the files of up to EARLIER such runs.
+    the judged answers states the run's parameters. The files of earlier runs with other parameters
+    are kept under numbers, of which 1 is the latest; at most EARLIER such runs are kept.
     """
     target = job.beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}

@@ -232,8 +232,8 @@ def _numbers(
     left = is_known.sum(axis=0)
     without = np.where(is_known, without, nan)
     # how far each of the statistics without a cluster is from their mean
-    apart = without - np.nansum(without, axis=0) / np.maximum(left, 1)
-    squares, fourths = (np.nansum(apart**power, axis=0) for power in (2, 4))
+    deviations = without - np.nansum(without, axis=0) / np.maximum(left, 1)
+    squares, fourths = (np.nansum(deviations**power, axis=0) for power in (2, 4))
     variance = squares * (clusters - 1) / np.maximum(clusters, 1)
     # The degrees of freedom are fewer if the clusters' sizes are uneven (Kish's effective number of
     # clusters), or if a few clusters cause most of the variance (a high kurtosis).

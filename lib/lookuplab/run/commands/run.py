@@ -393,7 +393,7 @@ def _preview(planned: list[Job]) -> int:
                 click.echo(f"     {name} = {value!s:.110}")
         for source in from_network(job):
             click.echo(f"  {'has' if downloads.is_fetched(source) else 'fetches'}: {source}")
-        for line in asked(job):
+        for line in prompt_counts(job):
             click.echo(f"  {line}")
         for problem in problems(job):
             if problem not in told:
@@ -402,7 +402,7 @@ def _preview(planned: list[Job]) -> int:
     return 2 if told else 0
 
 
-def asked(job: Job) -> Iterator[str]:
+def prompt_counts(job: Job) -> Iterator[str]:
     """Yield a line that helps to estimate a job's cost: how many prompts the notebook gave to one
     model in the committed run of the mini profile, and how many tokens an answer may have. Yield
     nothing if no answers of the notebook are committed, or if all of the job's models are mini

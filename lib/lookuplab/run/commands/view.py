@@ -164,7 +164,7 @@ def pairs_broken(file: Path, count: int) -> Iterator[str]:
             yield f"\n{title}\n\n````\n{text.strip()}\n````"
 
 
-class Words(dict[str, int]):
+class Numbering(dict[str, int]):
     """A dictionary that numbers texts from 0, in the order of their first use."""
 
     def __missing__(self, text: str) -> int:
@@ -181,7 +181,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     if not is_free and not (output / "index.js").is_file():
         raise UserError(f"{output} is not an empty folder: name a new one")
     runs = [*files]
-    fields = {name: Words() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")}
+    fields = {name: Numbering() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")}
     of: dict[str, list[Any]] = {name: [] for name in (*fields, "sample", "right")}
     abouts = []
     plain: dict[str, str] = {}  # each task's shortest prompt
@@ -189,7 +189,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         for line in islice(read(file), 1, None):
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
     shutil.rmtree(output / "rows", ignore_errors=True)
-    prompts = Words()
+    prompts = Numbering()
     rows: list[Line] = []
     policies: dict[str, list[int]] = {}  # policy -> the answers after which it looks up the API
 

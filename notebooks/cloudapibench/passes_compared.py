@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pandas import DataFrame
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import Hits, Numbers, Rows, class_rows, outcome
+from lookuplab.cloudapi.policies import Numbers, Retriever, Rows, class_rows, outcome
 
 
 def has_confidence(first: DataFrame) -> bool:
@@ -29,14 +29,14 @@ def has_confidence(first: DataFrame) -> bool:
     return found
 
 
-def spent(passes: Passes, retrieve: ArrayLike, column: str, hits: Hits) -> np.ndarray:
+def spent(passes: Passes, retrieve: ArrayLike, column: str, retriever: Retriever) -> np.ndarray:
     """Return each task's expected number of tokens, (tasks,). ``column`` says which tokens are
     counted, for example "new_tokens".
 
     The tokens of the first pass always count, because the query is made from its answer. The tokens
     of the second pass are added where ``retrieve`` is true. Lookup and search cost no tokens.
     """
-    second = outcome(passes, True, hits, itemgetter(column))
+    second = outcome(passes, True, retriever, itemgetter(column))
     first = passes.first[column].to_numpy(dtype=float)
     return np.asarray(first + np.where(retrieve, second, 0))
 

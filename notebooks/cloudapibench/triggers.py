@@ -20,7 +20,7 @@ from pandas import DataFrame
 from lookuplab.cloudapi.bench import AGGREGATES
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
-    Hits,
+    Retriever,
     Rows,
     by_class,
     class_rows,
@@ -86,12 +86,12 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
 
 
 def curve(
-    passes: Passes, thresholds: ArrayLike, hits: Hits, policy: str = "dag_confidence"
+    passes: Passes, thresholds: ArrayLike, retriever: Retriever, policy: str = "dag_confidence"
 ) -> np.ndarray:
     """Return the probability of a valid call for each task and threshold of a policy, (tasks,
     thresholds). Documentation is retrieved where the policy's score is below the threshold.
     """
-    return outcome(passes, triggered(passes.first, policy, thresholds), hits)
+    return outcome(passes, triggered(passes.first, policy, thresholds), retriever)
 
 
 def best(means: np.ndarray) -> np.ndarray:
@@ -111,7 +111,7 @@ def _range_around(at: int, near: np.ndarray) -> list[int]:
     return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
 
 
-def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
+def threshold_rows(passes: Passes, thresholds: np.ndarray, retriever: Retriever) -> Rows:
     """Return rows with the best threshold over all tasks, the range of almost equally good
     thresholds, and the loss from thresholds that are too high.
 
@@ -131,7 +131,7 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
     bound of all these falls.
     """
     first = passes.first
-    values = curve(passes, thresholds, hits)
+    values = curve(passes, thresholds, retriever)
     at = int(best(values.mean(axis=0)))
     behind = averages(values[:, [at]] - values, first.cluster, kind=of_change)
     good = thresholds[[one.low <= 0 for one in behind]]
@@ -168,7 +168,7 @@ def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
 
 
 def looked_up(
-    p: Passes, counts: Sequence[int], shares: ArrayLike, hits: Hits
+    p: Passes, counts: Sequence[int], shares: ArrayLike, retriever: Retriever
 ) -> dict[str, np.ndarray]:
     """Return {order: (tasks, shares) probabilities of a valid call}. Documentation is looked up for
     a share of the tasks: those that come first in the order.
@@ -182,7 +182,7 @@ def looked_up(
       models that learned to ask have this order.
     """
     base = p.first.valid.to_numpy(dtype=float)[:, None]
-    gain = outcome(p, True, hits) - base[:, 0]
+    gain = outcome(p, True, retriever) - base[:, 0]
     orders = {
         "confidence": p.first["minimum"],
         "frequency": counts,
@@ -198,7 +198,7 @@ def share_rows(
     passes: Passes,
     counts: Sequence[int],
     shares: Sequence[float],
-    hits: Hits,
+    retriever: Retriever,
     metric: str = "valid_percent",
 ) -> Rows:
     """Return rows of validity against the share of tasks with documentation, for ``plots.curves``.
@@ -210,7 +210,7 @@ def share_rows(
     """
     first = passes.first
     rows = []
-    valid = looked_up(passes, counts, shares, hits)
+    valid = looked_up(passes, counts, shares, retriever)
     # {"": True} makes one row over all tasks, with no class in its condition
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
@@ -246,7 +246,7 @@ def held_out_rows(
     thresholds: np.ndarray,
     fixed: float,
     count: int,
-    hits: Hits,
+    retriever: Retriever,
     seed: int,
 ) -> Rows:
     """Return rows that compare three ways to choose a threshold on the same tasks.
@@ -262,12 +262,12 @@ def held_out_rows(
     fixed is the gain from choosing a threshold.
     """
     first = passes.first
-    values = curve(passes, thresholds, hits)
+    values = curve(passes, thresholds, retriever)
     fold = folds(first.cluster, first.frequency, count, seed)
     at = best(values.mean(axis=0))
     chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
     ways = {
-        "fixed": curve(passes, fixed, hits),
+        "fixed": curve(passes, fixed, retriever),
         "best_in_sample": values[:, at],
         "held_out": values[np.arange(len(values)), chosen[fold]],
     }

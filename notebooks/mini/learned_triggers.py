@@ -19,7 +19,7 @@ from lookuplab.benchmark import evaluate
 from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.dag import Passes, passes, retrieved_documents
 from lookuplab.cloudapi.policies import (
-    Hits,
+    Retriever,
     Rows,
     by_class,
     class_rows,
@@ -121,27 +121,27 @@ def share_rows(
     arms: Mapping[str, Answered],
     counts: Sequence[int],
     shares: Sequence[float],
-    hits: Mapping[str, float | None],
+    precisions: Mapping[str, float | None],
     compared: Sequence[float] = (),
 ) -> Rows:
     """Return rows with the percentage of valid calls for each share of tasks with documentation.
     The condition is ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``.
 
-    ``hits`` maps the name of a metric to the precision of the retriever in percent, or to None for
-    BM25's own results. At the ``compared`` shares, there are also the paired differences of
-    ``COMPARED``, over all tasks and by class. The metric ``valid_percent`` then becomes
+    ``precisions`` maps the name of a metric to the precision of the retriever in percent, or to
+    None for BM25's own results. At the ``compared`` shares, there are also the paired differences
+    of ``COMPARED``, over all tasks and by class. The metric ``valid_percent`` then becomes
     ``valid_change_points``.
     """
     rows = []
     first = next(iter(arms.values())).first
     classes = {"": np.full(len(first), True)} | by_class(first)
     del classes["all"]
-    for metric, precision in hits.items():
+    for metric, precision in precisions.items():
         values: dict[str, np.ndarray] = {}
         for arm, answered in arms.items():
             p = answered.passes
-            hits_of = p.retrieved if precision is None else precision
-            ways = looked_up(p, counts, shares, hits_of)
+            retriever = p.retrieved if precision is None else precision
+            ways = looked_up(p, counts, shares, retriever)
             values |= {f"{arm} {name}": valid.clip(0, 1) for name, valid in ways.items()}
         for way, valid in values.items():
             names = [f"share_{100 * share:g}/{way}" for share in shares]
@@ -198,7 +198,11 @@ def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
 
 
 def held_out_rows(
-    arms: Mapping[str, Answered], thresholds: np.ndarray, hits: Hits, count: int = 5, seed: int = 0
+    arms: Mapping[str, Answered],
+    thresholds: np.ndarray,
+    retriever: Retriever,
+    count: int = 5,
+    seed: int = 0,
 ) -> Rows:
     """Return rows of valid calls and lookups for each trigger, *confidence* and *asked*, with the
     condition ``held_out/<arm> <trigger>``; and the paired differences of ``COMPARED``.
@@ -215,7 +219,7 @@ def held_out_rows(
         for name, policy in {"confidence": "dag_confidence", "asked": "asked"}.items():
             if name == "asked" and "asked" not in p.first:
                 continue
-            values = curve(p, thresholds, hits, policy)
+            values = curve(p, thresholds, retriever, policy)
             masks = triggered(p.first, policy, thresholds)
             parts = [best(values[fold != part].mean(axis=0)) for part in range(count)]
             at = np.arange(len(values)), np.array(parts)[fold]

@@ -183,13 +183,13 @@ def _repair_rows(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, An
 
 def _printed_rows(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows that compare our counts with each printed number: the four numbers of
-    ``scores.beside_print``.
+    ``scores.compared_with_printed``.
     """
     rows = []
     for one in table[table.paper_value.notna()].itertuples():
         part = frame[frame.model == one.model]
         part = part if one.condition == "all" else part[part.library == one.condition]
-        counts = scores.beside_print(part.passed, one.paper_value)
+        counts = scores.compared_with_printed(part.passed, one.paper_value)
         rows += [
             bare_row(one.model, one.condition, f"{name}_problems", count, len(part))
             for name, count in counts.items()

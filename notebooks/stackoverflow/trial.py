@@ -18,7 +18,7 @@ from lookuplab.stackoverflow.grader import (
     by_reason,
     environment,
     failing_references,
-    named,
+    problem_ids,
 )
 
 
@@ -34,9 +34,9 @@ def gradable(
 
     models: the models that will answer; only programs of the kit's own models may run without a
     sandbox. python: as in ``environment``. sandbox: as in ``sandbox.server.choose``. leave_out:
-    further problems to leave out, as in ``named``. Raises UserError if no problem is left.
+    further problems to leave out, as in ``problem_ids``. Raises UserError if no problem is left.
     """
-    by_name = named(problems, leave_out)
+    by_name = problem_ids(problems, leave_out)
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
     tried = [problem for problem in problems if problem.id not in by_name]
     failing = failing_references(tried, grader)

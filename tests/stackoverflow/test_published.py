@@ -38,7 +38,7 @@ def test_each_failure_has_its_cause_and_the_repaired_way_saves_what_lost_its_ind
 )
 def test_print_is_apart_by_what_answers_that_are_not_judged_cannot_explain(passed, printed, apart):
     column = pd.Series(passed, dtype=object)
-    assert scores.beside_print(column, printed)["apart"] == apart
+    assert scores.compared_with_printed(column, printed)["apart"] == apart
 
 
 def test_committed_verdicts_are_labels_of_every_problem_for_every_model():

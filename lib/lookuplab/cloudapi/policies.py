@@ -29,7 +29,7 @@ INTERVALS = {"percent": of_share, "points": of_change}
 # How a retriever is given. A number is its precision in percent (50 in the paper); outcomes are
 # then exact expectations over all choices of hits. A boolean array, (tasks,), says for which tasks
 # it found the target (``Passes.retrieved``, ``sampled_hits``).
-Hits = float | np.ndarray
+Retriever = float | np.ndarray
 Rows = list[dict[str, Any]]
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
 
@@ -105,22 +105,22 @@ def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarra
 def outcome(
     passes: Passes,
     retrieve: ArrayLike,
-    hits: Hits,
+    retriever: Retriever,
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
-    """Return each task's expected outcome, (tasks,), under a policy and a retriever (``hits``).
-    ``of`` returns the outcomes in the frame of one pass; by default an outcome is 1 for a valid
-    invocation, else 0.
+    """Return each task's expected outcome, (tasks,), under a policy and a ``retriever``. ``of``
+    returns the outcomes in the frame of one pass; by default an outcome is 1 for a valid call, else
+    0.
 
     ``retrieve`` is the policy's mask from ``triggered``, or True to retrieve for every task. Masks
     for m thresholds, (tasks, m), give (tasks, m) outcomes.
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
-    if isinstance(hits, np.ndarray):
-        documented = np.where(hits, hit, miss)
+    if isinstance(retriever, np.ndarray):
+        documented = np.where(retriever, hit, miss)
     else:
-        documented = expected(hit, miss, hits)
+        documented = expected(hit, miss, retriever)
     return np.asarray(np.where(np.transpose(retrieve), documented, first).T)
 
 

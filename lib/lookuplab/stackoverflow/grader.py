@@ -229,7 +229,7 @@ def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{', '.join(some)}: {error}" for error, some in ids.items()]
 
 
-def named(problems: Sequence[Problem], ids: str) -> set[str]:
+def problem_ids(problems: Sequence[Problem], ids: str) -> set[str]:
     """Return the problem ids in a comma-separated text. Raises UserError for an unknown id."""
     found = {id.strip() for id in ids.split(",")} - {""}
     if unknown := found - {problem.id for problem in problems}:

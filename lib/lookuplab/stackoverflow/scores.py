@@ -108,7 +108,7 @@ def _rows(
     return rows
 
 
-def beside_print(passed: pd.Series, printed: float) -> dict[str, int]:
+def compared_with_printed(passed: pd.Series, printed: float) -> dict[str, int]:
     """Compare verdicts on answers with the percentage of right answers that a paper ``printed`` for
     them. ``passed`` has one verdict per answer: True, False, or None if the answer is not judged.
 

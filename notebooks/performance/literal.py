@@ -25,7 +25,7 @@ from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
-from lookuplab.toolgen.evaluation import Original, inserted
+from lookuplab.toolgen.evaluation import Original, with_prediction
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import Vocabulary
 from lookuplab.toolgen.jedi_tool import ask_tool, suggestions
@@ -157,7 +157,7 @@ def verdicts(
         }
         for task, completion in pairs:
             file = copies[task.root] / task.file
-            *_, new = inserted(task, completion.text, rules)
+            *_, new = with_prediction(task, completion.text, rules)
             file.write_text(new.text, "utf-8", newline="\n")
             yield verdict(fresh_messages(copies[task.root], task.file), new, rules)
             shutil.copyfile(task.root / task.file, file)

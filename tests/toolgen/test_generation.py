@@ -132,9 +132,9 @@ def test_a_worker_sees_the_repositories_of_all_functions(
     """Otherwise every question about another repository than the last one would need
     a new worker.
     """
-    monkeypatch.setattr(analysers, "_expected", set())
+    monkeypatch.setattr(analysers, "_shown_to_new", set())
     write(LocalModel(str(marking_model)), functions[:1], tool, tokens=1)
-    assert analysers._expected == {functions[0].root}
+    assert analysers._shown_to_new == {functions[0].root}
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):

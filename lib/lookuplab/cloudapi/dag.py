@@ -28,16 +28,16 @@ from lookuplab.retrieval.rankers import Bm25, identifier_words
 # keys prepared similarly as the queries" (Section 3.1).
 
 
-def key_terms(place: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
+def key_terms(api: ApiSpec | ApiTask, name: str | None, service: bool = True) -> list[str]:
     """Return the terms by which BM25 finds an API: the service, the words of the client's name, the
     API's name, and the words of the API's name. Index keys and queries are made in the same way.
 
-    For an index key, ``place`` is the API's specification. For a query, it is the task, whose
+    For an index key, ``api`` is the API's specification. For a query, it is the task, whose
     prompt names service and client; ``name`` is then the API that the model invoked first (None or
     NaN if it invoked none). If ``service`` is False, only the API's name is used, which many APIs
     may share.
     """
-    terms = [place.service.lower(), *identifier_words(place.client, "joined")] if service else []
+    terms = [api.service.lower(), *identifier_words(api.client, "joined")] if service else []
     if isinstance(name, str):
         terms += [name.lower(), *identifier_words(name, "joined")]
     return terms

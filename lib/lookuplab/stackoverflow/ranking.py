@@ -28,7 +28,7 @@ RANKERS = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
     *(f"ensemble-{weight:g}" for weight in kinds.WEIGHTS),
 )
-KEPT = paths.RUNS / "rankers"  # the folder for word vectors that are learned from a corpus
+VECTORS = paths.RUNS / "rankers"  # the folder for word vectors that are learned from a corpus
 
 
 def rankers(
@@ -40,9 +40,9 @@ def rankers(
     """Return {name: ranker} over ``snippets``. Parts that several rankers need are computed once.
 
     words: the folder of saved word vectors, or "" to learn word vectors from these snippets; those
-    are saved in KEPT. encoder: the folder or name of a sentence-transformers model. A ranker that
-    knows no word of any snippet is left out, and a warning says so. Raises UserError for an unknown
-    name, for missing folders, and if no ranker is left.
+    are saved in VECTORS. encoder: the folder or name of a sentence-transformers model. A ranker
+    that knows no word of any snippet is left out, and a warning says so. Raises UserError for an
+    unknown name, for missing folders, and if no ranker is left.
     """
 
     @cache
@@ -93,7 +93,7 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
     """
     if not place:
         lines = training_lines(snippets)
-        place = KEPT / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+        place = VECTORS / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
         if not (place / "about.json").exists():
             kinds.save_words(place, kinds.train_words(lines))
     return kinds.load_words(paths.located(place))

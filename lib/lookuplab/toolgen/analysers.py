@@ -54,18 +54,18 @@ PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 
 
 MOST_NAMED = 5  # for each reason, a message names at most this many of the lost questions
-# if more repositories than this are expected (``expect``), a worker sees only one repository
+# if ``show_to_new_workers`` has named more repositories than this, a worker sees only one
 MOST_SHOWN = 100
-# A question that gets no answer is lost. The reason begins with ITS_OWN if the analyser itself
-# failed. Such an error depends on the code, so a second attempt fails in the same way. Any other
-# reason means that the machine was at fault.
-ITS_OWN = "error in "
+# A question that gets no answer is lost. The reason begins with ANALYSER_ERROR if the analyser
+# itself failed. Such an error depends on the code, so a second attempt fails in the same way. Any
+# other reason means that the machine was at fault.
+ANALYSER_ERROR = "error in "
 # a question's reason begins with these words if a system call failed or memory ran out
-HERE = "error on this machine"
+MACHINE_ERROR = "error on this machine"
 DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
 ATTEMPTS = 3  # how many workers must die on the same question before the judged code is blamed
 # errors that an analyser may meet when it looks for a file; they depend on the code that it reads
-_OF_THE_CODE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
+_CODE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
 # a worker gets only these of the user's environment variables
 VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
 
@@ -84,7 +84,7 @@ WorkerKind = tuple[int, str, str, str]
 _free: list[tuple[WorkerKind, set[Path], Connection]] = []
 # kind of worker without its scope -> (parent process, connection on which to request workers)
 _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
-_expected: set[Path] = set()  # repositories that new workers can see as well (``expect``)
+_shown_to_new: set[Path] = set()  # the repositories of ``show_to_new_workers``
 _lock = threading.Lock()
 
 
@@ -100,24 +100,24 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
 
     If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, which is
     the module's function ``control``. If the worker answers it, the judged code is at fault and not
-    the machine, and the reason begins with ITS_OWN.
+    the machine, and the reason begins with ANALYSER_ERROR.
     """
     kind = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []
     # two attempts are enough for an error, but a worker may die only because the machine is busy
     while len(reasons) < 2 or (len(reasons) < ATTEMPTS and set(reasons) <= DIED):
-        lost, answer = _asked(kind, bool(reasons), function, root, *question)
+        lost, answer = _ask_once(kind, bool(reasons), function, root, *question)
         if not lost:
             return answer
         reasons.append(lost)
     if set(reasons) <= DIED:
         module: Any = sys.modules[function.__module__]
-        if not _asked(kind, True, module.control, python_sources.folder(), "control.py")[0]:
-            lost = f"{ITS_OWN}{module.ANALYSER}: {lost} {ATTEMPTS} times"
+        if not _ask_once(kind, True, module.control, python_sources.folder(), "control.py")[0]:
+            lost = f"{ANALYSER_ERROR}{module.ANALYSER}: {lost} {ATTEMPTS} times"
     raise WorkerLost(lost)
 
 
-def _asked(
+def _ask_once(
     kind: WorkerKind, is_new: bool, function: Callable[..., T], root: Path, *question: object
 ) -> tuple[str, T]:
     """Ask a question once. Return (reason, answer); the reason is "" if the question was not lost.
@@ -126,7 +126,7 @@ def _asked(
     began = time.monotonic()
     try:
         with _lock:
-            seen, channel = _taken(kind, root, is_new)
+            seen, channel = _take_worker(kind, root, is_new)
         channel.send((LIMIT, function, (root, *question)))
         lost, answer = channel.recv()
     except (EOFError, OSError):
@@ -138,14 +138,14 @@ def _asked(
     return lost, answer
 
 
-def expect(roots: Iterable[Path]) -> None:
+def show_to_new_workers(roots: Iterable[Path]) -> None:
     """Let workers that start after this call see the repositories ``roots`` as well, so that one
     worker can answer questions about all of them.
     """
-    _expected.update(roots)
+    _shown_to_new.update(roots)
 
 
-def _taken(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
+def _take_worker(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
     """Return a free worker of this kind that sees ``root``, or else a new worker, as (the
     repositories that it sees, the channel to it). If ``is_new``, the worker is always new.
     """
@@ -174,15 +174,15 @@ def _taken(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path], Conne
             )
         _parents[kind[:3]] = known = process, control
     # a worker that is reserved for a file sees no other repository
-    seen = {root} if kind[3] or len(_expected) > MOST_SHOWN else {root, *_expected}
+    seen = {root} if kind[3] or len(_shown_to_new) > MOST_SHOWN else {root, *_shown_to_new}
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
-    ours.send([*map(str, map(_shown, sorted(seen)))] if is_contained() else None)
+    ours.send([*map(str, map(_visible_folder, sorted(seen)))] if is_contained() else None)
     return seen, ours
 
 
-def _shown(root: Path) -> Path:
+def _visible_folder(root: Path) -> Path:
     """Return the folder that a worker must see to judge the repository ``root``. This is the
     outermost package if ``root`` is inside a package, because the repository's files are then
     imported by the name of the outermost package.
@@ -258,17 +258,17 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             return
     with Connection(handle) as channel, suppress(EOFError):
         is_copy = False
-        failure = _entered(channel.recv(), trusted)
+        failure = _enter_sandbox(channel.recv(), trusted)
         while not is_copy:
             limit, function, question = channel.recv()
             if warm and not failure:
                 # this limit covers both warming up and the copy
                 signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
                 try:
-                    with checked():
+                    with raise_machine_errors():
                         warm(*question)
                 except (OSError, MemoryError) as error:
-                    failure = f"{HERE}: {type(error).__name__}: {error}"
+                    failure = f"{MACHINE_ERROR}: {type(error).__name__}: {error}"
             if failure:
                 channel.send((failure, None))
                 break
@@ -282,12 +282,12 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             signal.setitimer(signal.ITIMER_REAL, PATIENCE * limit)
             signal.setitimer(signal.ITIMER_PROF, limit)
             try:
-                with checked():
+                with raise_machine_errors():
                     answer = "", function(*question)
             except (OSError, MemoryError) as error:
-                answer = f"{HERE}: {type(error).__name__}: {error}", None
+                answer = f"{MACHINE_ERROR}: {type(error).__name__}: {error}", None
             except Exception as error:  # an analyser may raise any exception on other people's code
-                answer = f"{ITS_OWN}{analyser}: {type(error).__name__}", None
+                answer = f"{ANALYSER_ERROR}{analyser}: {type(error).__name__}", None
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send(answer)
@@ -297,7 +297,7 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
 
 
 @contextmanager
-def checked() -> Iterator[None]:
+def raise_machine_errors() -> Iterator[None]:
     """Raise the machine's errors at the end of the block, even if the analyser has caught them: an
     OSError if a file could not be opened, or a MemoryError. Otherwise the analyser would take an
     error of the machine for a property of the code.
@@ -311,7 +311,7 @@ def checked() -> Iterator[None]:
         try:
             return opens(file, *arguments, **options)
         except OSError as error:
-            if error.errno not in _OF_THE_CODE:
+            if error.errno not in _CODE_ERRNOS:
                 raised.append(error)
             raise
 
@@ -324,7 +324,7 @@ def checked() -> Iterator[None]:
         check_memory()
 
 
-def _entered(shown: list[str] | None, trusted: Sequence[str]) -> str:
+def _enter_sandbox(shown: list[str] | None, trusted: Sequence[str]) -> str:
     """Enter the sandbox, in which only Python, the sources and the folders ``shown`` are visible.
     Return the reason if that fails, else "". If ``shown`` is None, because there are no namespaces,
     do nothing.
@@ -334,7 +334,7 @@ def _entered(shown: list[str] | None, trusted: Sequence[str]) -> str:
         if shown is not None:
             namespaces.read_alone(folders, shown)
     except OSError as error:
-        return f"{HERE}: no sandbox: {error}"
+        return f"{MACHINE_ERROR}: no sandbox: {error}"
     return ""
 
 
@@ -362,7 +362,7 @@ def answer_all(
     ``strict``, a question that is lost for any other reason raises UserError, because the state of
     the machine must not change a number.
     """
-    expect(question[0] for question in questions.values())
+    show_to_new_workers(question[0] for question in questions.values())
     with store:
         found, missing = store.lookup(questions)
         files = defaultdict(list)
@@ -372,7 +372,7 @@ def answer_all(
         tasks = {tuple(key for key, _ in files[at]): files[at] for at in sorted(files)}
         left = store.unmade(tasks)
         bar = Progress(store.name, len(missing), "questions", len(found))
-        with bar, closing(spread(partial(_of_file, answer), left, workers, cluster)) as asked:
+        with bar, closing(spread(partial(_answer_file, answer), left, workers, cluster)) as asked:
             for _, answers in asked:
                 for key, made, reason in answers:
                     if not reason:
@@ -384,8 +384,8 @@ def answer_all(
         # The store has the answers of other processes as well. In an audit, ``found`` keeps the
         # recorded answers, and new answers to the same questions do not replace them.
         found = store.get(missing) | found
-    words = "; ".join(_said(lost, reason) for reason in sorted(set(lost.values())))
-    if strict and any(map(is_of_machine, lost.values())):
+    words = "; ".join(_describe_lost(lost, reason) for reason in sorted(set(lost.values())))
+    if strict and any(map(blames_machine, lost.values())):
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({words}); the others are stored: "
             "fix the causes, or stop other programs on this machine, and run it again"
@@ -395,7 +395,7 @@ def answer_all(
     return found, lost
 
 
-def _said(lost: Mapping[str, str], reason: str) -> str:
+def _describe_lost(lost: Mapping[str, str], reason: str) -> str:
     """Return a phrase for a message, such as "2 timed out (a.py:7, b.py:40)": how many questions
     were lost for one reason, and the places that the first MOST_NAMED of them are about.
     """
@@ -408,17 +408,19 @@ def _said(lost: Mapping[str, str], reason: str) -> str:
 
 def joined_reasons(reasons: Iterable[str]) -> str:
     """Join the reasons why several questions were lost into one text. Reasons that blame the
-    machine come first, because ``is_of_machine`` looks only at the beginning of the text.
+    machine come first, because ``blames_machine`` looks only at the beginning of the text.
     """
-    return " and ".join(sorted(reasons, key=lambda reason: (not is_of_machine(reason), reason)))
+    return " and ".join(sorted(reasons, key=lambda reason: (not blames_machine(reason), reason)))
 
 
-def is_of_machine(reason: str) -> bool:
+def blames_machine(reason: str) -> bool:
     """Return whether ``reason`` blames the machine for a lost question, and not the analyser."""
-    return bool(reason) and not reason.startswith(ITS_OWN)
+    return bool(reason) and not reason.startswith(ANALYSER_ERROR)
 
 
-def _of_file(answer: Callable, questions: list[tuple[str, tuple]]) -> list[tuple[str, object, str]]:
+def _answer_file(
+    answer: Callable, questions: list[tuple[str, tuple]]
+) -> list[tuple[str, object, str]]:
     check_seen(questions[0][1][0])  # the repository of the file
     return [(key, *answer(*question)) for key, question in questions]
 
@@ -436,21 +438,21 @@ class JudgementStore(AnswerStore):
         machine was at fault.
         """
         failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
-        spoilt = answer is None or any(one.startswith(ITS_OWN) for one in failures)
+        spoilt = answer is None or any(one.startswith(ANALYSER_ERROR) for one in failures)
         return "an error of the analyser itself" if spoilt else ""
 
 
-def judgement_key(kind: str, at: str, root: str, **question: object) -> str:
+def judgement_key(kind: str, place: str, repository: str, **question: object) -> str:
     """Return the key of a question in a store: ``KIND PLACE DIGEST``. The kind and the place (a
     file and line, for example) are for people who read a store.
 
-    The digest at the end covers the rest of the question, the digest ``root`` of all Python files
-    of the repository, the versions of the analysers, and the pinned sources and the Python that the
-    analysers read.
+    The digest at the end covers the rest of the question, the digest of the ``repository``
+    (``repository_digest``), the versions of the analysers, and the pinned sources and the Python
+    that the analysers read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
-    fields = {"repository": root, "version": JUDGING_VERSION, **question, "read": read}
-    return f"{kind} {at} {digest(canonical(fields))}{elsewhere()}"
+    fields = {"repository": repository, "version": JUDGING_VERSION, **question, "read": read}
+    return f"{kind} {place} {digest(canonical(fields))}{elsewhere()}"
 
 
 def repository_digest(root: Path) -> str:

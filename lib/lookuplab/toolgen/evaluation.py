@@ -164,12 +164,12 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 
 
 @dataclass(frozen=True)
-class Reference:
+class LocatedFunction:
     """A function of which only the location is known: the `def` is on ``line`` of ``file``, a path
     relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
     the package's dependency coverage is computed from these marks. By the packages' rules, a
-    prediction for a Reference must already be indented as in the file, because ``indent`` is empty
-    and nothing is added.
+    prediction for a LocatedFunction must already be indented as in the file, because ``indent`` is
+    empty and nothing is added.
     """
 
     id: str | int
@@ -184,10 +184,11 @@ class Reference:
         return str(self.root)
 
 
-Original = Function | Reference  # a function of a repository, which a generated function replaces
+# a function of a repository, which a generated function replaces
+Original = Function | LocatedFunction
 
 
-def inserted(
+def with_prediction(
     original: Original, prediction: str, rules: Rules = PAPER_RULES
 ) -> tuple[str, Location, Inserted]:
     """Return the text of the original's file, the original's location in this text, and the file
@@ -273,7 +274,7 @@ class ToolGen(Benchmark[Original]):
         cases = []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
-            text, location, new = inserted(task, completion.text, self.rules)
+            text, location, new = with_prediction(task, completion.text, self.rules)
             reference = Inserted(text, location.line, location.end_line, "", "")
             digest = digests[task.root]
             at = f"{within_imports(task.root / task.file)}:{task.line}"
@@ -324,7 +325,7 @@ class ToolGen(Benchmark[Original]):
         tasks = {task.id: task for task, _ in pairs}.values()
         functions = [task for task in tasks if isinstance(task, Function)]
         records = marked_records(functions, self.rules, self.workers)
-        own = {task.id: task.marked for task in tasks if isinstance(task, Reference)}
+        own = {task.id: task.marked for task in tasks if isinstance(task, LocatedFunction)}
         return own | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
@@ -341,7 +342,7 @@ class ToolGen(Benchmark[Original]):
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
         # True for a model that writes only a body, because the header then comes from the file
         has_header = whole.startswith(location.header)
-        if self.rules.is_first_package:
+        if self.rules.is_package_2023:
             text = package_2023_text(location, body) if has_header else whole.strip()
             marks = indented(marks or without_comments(location.body), location.body_indent)
             original = package_2023_text(location, marks)

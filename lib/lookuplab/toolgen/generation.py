@@ -31,7 +31,7 @@ from lookuplab.models.completions import Requests, StoreOrPath, complete
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
-from lookuplab.toolgen.analysers import expect
+from lookuplab.toolgen.analysers import show_to_new_workers
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import (
     TOOL_VERSION,
@@ -282,7 +282,7 @@ class ToolConstraint:
             question.offered = suggestions(answer, self.use.trigger)
         else:
             inserted = [text.strip() for text in answer.inserted if text.strip()]
-            if rules.is_first_package:
+            if rules.is_package_2023:
                 inserted = [text for text in inserted if text not in SKIPPED]
             if not SKIPPED.issuperset(inserted):
                 question.offered = tuple(question.begun + text for text in inserted)
@@ -370,7 +370,7 @@ class ToolModel:
         the tool, as in ``Question``.
         """
         by_id = {function.id: function for function in self.functions}
-        expect(function.root for function in self.functions)
+        show_to_new_workers(function.root for function in self.functions)
 
         def constrain(prompt: Prompt, before: Sequence[int]) -> ToolConstraint:
             def request(written: str) -> Future[ToolAnswer]:

@@ -87,7 +87,7 @@ class EncodedPair:
 
 
 # the types of the fields of a record that are not strings
-_KINDS = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
+_FIELD_TYPES = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
 
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
                 f"{path} is not a marked corpus: line {number} has no {min(missing)!r}; "
                 "`lookuplab data mark` writes one"
             )
-        wrong = [one for one in names if not isinstance(record[one], _KINDS.get(one, str))]
+        wrong = [one for one in names if not isinstance(record[one], _FIELD_TYPES.get(one, str))]
         if wrong:
             value = record[wrong[0]]
             raise UserError(

@@ -21,7 +21,7 @@ NameEndRule = Literal["first", "mean", "break"]
 class Rules:
     """The rules of one ``variant`` (a key of RULES). Notebooks may change single rules.
 
-    The properties ``is_package`` and ``is_first_package`` (package-2023) decide which docstrings
+    The properties ``is_package`` and ``is_package_2023`` (package-2023) decide which docstrings
     and signatures the model reads, before which words the tool is called, which names the tool
     offers, and which part of an answer is judged. The code at each of these places describes the
     difference between the variants.
@@ -70,7 +70,7 @@ class Rules:
         return self.variant != "paper"
 
     @property
-    def is_first_package(self) -> bool:
+    def is_package_2023(self) -> bool:
         return self.variant == "package-2023"
 
     @property

@@ -185,7 +185,7 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     keeps = rules.is_package
     keywords = KEYWORDS
     if keeps:
-        keywords = JAVA_KEYWORDS if rules.is_first_package else PACKAGE_KEYWORDS
+        keywords = JAVA_KEYWORDS if rules.is_package_2023 else PACKAGE_KEYWORDS
     words, grams, subtrees, edges = _analysis(prediction, keeps)
     wanted_words, wanted_grams, wanted_subtrees, wanted_edges = _analysis(reference, keeps)
     common = _common(grams, wanted_grams)

@@ -68,7 +68,7 @@ def verdict(
     with the original function can be parsed.
     """
     anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
-    beyond = (BEYOND - rules.is_first_package) * rules.is_package
+    beyond = (BEYOND - rules.is_package_2023) * rules.is_package
     lines = range(inserted.line, inserted.end_line + 1 + beyond)
     return [
         message

@@ -120,7 +120,7 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.toolgen.analysers import is_of_machine
+    from lookuplab.toolgen.analysers import blames_machine
     from lookuplab.toolgen.evaluation import token_counter
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked_records
@@ -143,7 +143,7 @@ def mark(
             for record in records:
                 lines.append(json.dumps(record, ensure_ascii=False))
                 left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
-            lost += any(is_of_machine(reason) for one in records for reason in one["failures"])
+            lost += any(blames_machine(reason) for one in records for reason in one["failures"])
     write_lines(output, lines)
     echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}, {len(lines):,} functions")

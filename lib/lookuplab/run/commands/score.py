@@ -311,7 +311,7 @@ def toolgen(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.benchmark import rate_rows
-    from lookuplab.toolgen.analysers import is_of_machine
+    from lookuplab.toolgen.analysers import blames_machine
     from lookuplab.toolgen.evaluation import ToolGen, corpus_rows
     from lookuplab.toolgen.similarity import COLUMNS
 
@@ -338,7 +338,7 @@ def toolgen(
         "cluster",
     ]
     write("id", records, frame[fields], output, rows)
-    if lost := sum(map(is_of_machine, frame.lost)):
+    if lost := sum(map(blames_machine, frame.lost)):
         raise UserError(f"{lost} of {len(frame)} judgements were lost: run it again")
 
 
@@ -347,14 +347,14 @@ def function_of(record: Line) -> "tuple[Any, Completion]":
     the line is malformed.
     """
     from lookuplab.benchmark import written
-    from lookuplab.toolgen.evaluation import Reference, inserted
+    from lookuplab.toolgen.evaluation import LocatedFunction, with_prediction
 
     try:
         root = Path(record["repository"]).resolve(strict=True)
         file = (root / record["file"]).resolve().relative_to(root).as_posix()
         marked = record.get("marked_body", "")
-        original = Reference(record["id"], root, file, record["line"], marked)
-        inserted(original, record["prediction"])
+        original = LocatedFunction(record["id"], root, file, record["line"], marked)
+        with_prediction(original, record["prediction"])
         return original, written(original.id, record["prediction"])
     except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
         raise UserError(f"{type(error).__name__}: {error}") from None

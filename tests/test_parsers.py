@@ -37,7 +37,7 @@ from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.marking import read_marks
 from lookuplab.toolgen.pairs import read_pairs
 from lookuplab.toolgen.source import insert, location_of, read_source
-from lookuplab.work import alone
+from lookuplab.work import hold_lock
 
 OPENED = [
     *"[{(-&*!?'\"~\\",
@@ -81,8 +81,9 @@ def kept(file):
 
 
 def locked(file):
-    # without the second that ``alone`` waits for a process that has not yet written into its lock
-    with patch("lookuplab.work.time.sleep"), alone(file.with_name("x"), "writes"):
+    # without the second that ``hold_lock`` waits for a process that has not yet written into its
+    # lock
+    with patch("lookuplab.work.time.sleep"), hold_lock(file.with_name("x"), "writes"):
         pass
 
 

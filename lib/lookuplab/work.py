@@ -36,7 +36,7 @@ R = TypeVar("R")
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 
 
-def share() -> tuple[int, int]:
+def shard() -> tuple[int, int]:
     """Return this process's number, counted from 0, and the number of processes that share the
     work: the processes of ``accelerate launch``, or the shards. A single process gets (0, 1).
     """
@@ -44,7 +44,7 @@ def share() -> tuple[int, int]:
     return int(number), int(count)
 
 
-def stated(name: str, default: int, least: int = 1, most: int = 10**9) -> int:
+def env_int(name: str, default: int, least: int = 1, most: int = 10**9) -> int:
     """Return the number in the environment variable ``name``, or ``default`` if the variable is not
     set or empty. If the variable has a list, such as ``OMP_NUM_THREADS=4,2``, return the first
     number. Raises UserError if the result is not a whole number from ``least`` to ``most``.
@@ -62,7 +62,7 @@ def processors(root: Path = Path("/")) -> int:
     --cpus 1.5`` counts as 2) and SLURM_CPUS_PER_TASK. Tests replace the root folder, ``root``.
     """
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed = [here, stated("SLURM_CPUS_PER_TASK", here)]
+    allowed = [here, env_int("SLURM_CPUS_PER_TASK", here)]
     for text in _limits("cpu.max", root):
         quota, period = text.split()
         if quota != "max":
@@ -70,7 +70,7 @@ def processors(root: Path = Path("/")) -> int:
     return max(1, min(allowed))
 
 
-def memory(root: Path = Path("/")) -> int:
+def free_memory(root: Path = Path("/")) -> int:
     """Return how many bytes this job may still allocate: the machine's free memory or, if that is
     less, what the limit of a control group leaves.
     """
@@ -99,7 +99,7 @@ def _limits(name: str, root: Path) -> Iterator[str]:
                     yield file.read_text("utf-8")
 
 
-def cards() -> list[str]:
+def graphics_cards() -> list[str]:
     """Return the graphics cards that this job may use: the entries of CUDA_VISIBLE_DEVICES or, if
     this variable is not set, the numbers of all cards. These numbers are read from ``nvidia-smi``,
     because torch is slow to import.
@@ -162,12 +162,12 @@ class Progress(AbstractContextManager["Progress"]):
         took = time.monotonic() - self.began
         if self.total is None:
             parts = [f"{self.done:,} {self.unit}".rstrip()] if self.done else []
-            parts.append(f"{span(took)} so far")
+            parts.append(f"{duration(took)} so far")
         else:
             parts = [f"{self.done:,} of {self.total:,} {self.unit}".rstrip()]
             parts += [f"{self.found:,} found"] if self.found else []
             if FIRST <= self.done < self.total:
-                parts.append(f"about {span(took * (self.total - self.done) / self.done)} left")
+                parts.append(f"about {duration(took * (self.total - self.done) / self.done)} left")
         return f"{self.what}: {', '.join(parts)}"
 
     def _tell(self) -> None:
@@ -207,7 +207,7 @@ def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = N
             bar.update()
 
 
-def span(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a duration as text: in seconds if it is below 90 s, in minutes if it is below 2 h, and
     otherwise in hours ("2.5 h").
     """
@@ -269,10 +269,11 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        pool.join()  # wait until the threads, and with them their tools (``kept``), have ended
+        # wait until the threads, and with them their tools (``thread_tool``), have ended
+        pool.join()
 
 
-def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
+def thread_tool(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
     """Return a tool, such as a server, that belongs to the current thread alone. The thread's first
     task that needs the tool creates it: ``make(*arguments)`` returns a context manager, which
     yields the tool. Later tasks of the thread reuse the tool, until the thread ends.
@@ -284,7 +285,7 @@ def kept(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> 
     return tool
 
 
-def check_seen(place: Path) -> None:
+def check_visible(place: Path) -> None:
     """Raise UserError if ``place``, a folder or file that a task needs, does not exist on the
     machine where the task runs, such as a worker of a cluster.
     """
@@ -304,12 +305,12 @@ def check_seen(place: Path) -> None:
 SILENCE = 30.0
 
 
-class Taken(UserError):
+class LockHeld(UserError):
     """Raised if another process holds the lock."""
 
 
 @contextmanager
-def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
+def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
     """Hold a lock on ``place`` (a file or folder) while the block runs. The lock is the file
     ``.NAME.lock`` in the same folder. ``does`` says what the block does ("writes scores.jsonl");
     the error of a process that cannot get the lock quotes these words.
@@ -336,7 +337,7 @@ def alone(place: Path, does: str, wait: bool = False) -> Iterator[None]:
             lease.acquire(timeout=SILENCE + 5)
     except Timeout:
         who = f"process {lease.pid} on {lease.owner and lease.owner.hostname}"
-        raise Taken(f"another lookuplab {does}: {who}; wait until it ends, or stop it") from None
+        raise LockHeld(f"another lookuplab {does}: {who}; wait until it ends, or stop it") from None
     try:
         yield
     finally:

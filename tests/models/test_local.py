@@ -379,7 +379,7 @@ def test_a_model_that_fits_on_one_card_uses_the_emptiest_and_others_spread(llama
 
 def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monkeypatch):
     model = LocalModel(llama)
-    monkeypatch.setattr(work, "memory", lambda: 9_000)
+    monkeypatch.setattr(work, "free_memory", lambda: 9_000)
     # calling it would be an error
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
     with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may use 0.00"):

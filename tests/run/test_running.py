@@ -25,7 +25,7 @@ from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
 from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find, read
-from lookuplab.work import alone
+from lookuplab.work import hold_lock
 from lookuplab_notebooks.toolgen.repositories import main
 
 
@@ -469,7 +469,7 @@ def test_a_task_of_an_array_that_finds_another_at_work_fills_the_store_without_d
     kit, monkeypatch
 ):
     job = plan(read(kit.notebook("counts", kit.saves)), load_profile("mini"))
-    with alone(job.output, "runs it"):
+    with hold_lock(job.output, "runs it"):
         launch(monkeypatch, SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_TASK_COUNT="2")
         monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "0")
         assert "1 of 1 notebooks ran" in kit.said("run counts")

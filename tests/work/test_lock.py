@@ -11,8 +11,8 @@ from lookuplab import work
 
 HOLDS = """import sys, time
 from pathlib import Path
-from lookuplab.work import alone
-with alone(Path(sys.argv[1]), "writes it"):
+from lookuplab.work import hold_lock
+with hold_lock(Path(sys.argv[1]), "writes it"):
     print("held", flush=True)
     time.sleep(600)"""
 
@@ -23,7 +23,7 @@ def place(tmp_path):
 
 
 def held(place):
-    with work.alone(place, "writes out.jsonl"):
+    with work.hold_lock(place, "writes out.jsonl"):
         return str(os.getpid()) in place.with_name(".out.jsonl.lock").read_text()
 
 
@@ -32,7 +32,7 @@ def test_the_second_is_told_who_is_the_first_and_nothing_is_left_afterwards(plac
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
         told = f"another lookuplab writes .*: process {holder.pid} on "
-        with pytest.raises(work.Taken, match=told):
+        with pytest.raises(work.LockHeld, match=told):
             held(place)
         holder.kill()
     assert held(place), "the lock of a dead process is taken over"
@@ -55,7 +55,7 @@ def test_a_process_on_another_machine_lives_as_long_as_it_touches_its_lock(
 
     (thread := threading.Thread(target=touch)).start()
     if beats:
-        with pytest.raises(work.Taken, match="process 1 on another"):
+        with pytest.raises(work.LockHeld, match="process 1 on another"):
             held(place)
     else:
         assert held(place)
@@ -66,7 +66,7 @@ def test_a_process_on_another_machine_lives_as_long_as_it_touches_its_lock(
 def test_a_second_command_with_the_same_output_is_refused(score, tmp_path):
     output = tmp_path / "judged.jsonl"
     line = {"id": 1, "candidate": "f()", "target": "f", "provider": "aws", "client": "s3"}
-    with work.alone(output, "writes it"):
+    with work.hold_lock(output, "writes it"):
         result = score("cloudapi", [line], "-o", output)
     assert (result.exit_code, output.exists()) == (2, False)
     assert result.output.startswith(f"error: another lookuplab writes {output}: process ")

@@ -49,7 +49,7 @@ def test_processors_are_the_least_of_affinity_quotas_and_the_queues(
 
 def test_memory_is_what_a_control_group_leaves_beside_what_gives_way(machine):
     root = machine({"memory.max": "1000000\n", "memory.stat": "anon 300000\nfile 600000\n"})
-    assert work.memory(root) == 700_000
+    assert work.free_memory(root) == 700_000
 
 
 def test_every_part_sees_the_same_processors():
@@ -75,14 +75,14 @@ def test_every_part_sees_the_same_processors():
 )
 def test_cards_are_those_that_the_job_was_given(monkeypatch, stated, cards):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", stated)
-    assert work.cards() == cards
+    assert work.graphics_cards() == cards
 
 
 def test_cards_are_counted_by_the_driver_without_torch(tmp_path, monkeypatch, run_python):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     (driver := tmp_path / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
     driver.chmod(0o755)
-    code = "import sys\nfrom lookuplab.work import cards\n"
-    code += "print(cards(), 'torch' in sys.modules)"
+    code = "import sys\nfrom lookuplab.work import graphics_cards\n"
+    code += "print(graphics_cards(), 'torch' in sys.modules)"
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert run_python(code) == "['0', '1'] False\n"

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
-from lookuplab.work import Progress, share
+from lookuplab.work import Progress, shard
 
 # part of the key of each stored answer; increase it whenever a change of the code changes the
 # answer that a model gives to the same prompt with the same decoding
@@ -355,7 +355,7 @@ def make(
             store.add(made)
             bar.update(len(batch))
             left -= made.keys()
-            found = store.present(left) if share()[1] > 1 else set()
+            found = store.present(left) if shard()[1] > 1 else set()
             # stopping loses the answers in progress, and these may be many; generation therefore
             # stops only if other processes have made at least half of the remaining answers
             if found and 2 * len(found) >= len(left):
@@ -374,7 +374,7 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
     same share.
     """
     # no other process can see a store in memory
-    number, count = (0, 1) if str(store.path) == ":memory:" else share()
+    number, count = (0, 1) if str(store.path) == ":memory:" else shard()
 
     def prompt(key: str) -> str:
         return key.split("/")[1]

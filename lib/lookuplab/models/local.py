@@ -404,7 +404,7 @@ class LocalModel:
 
         if self.device_map or self._in_fewer_bits:
             return
-        free = sum(free_cards()) or work.memory()
+        free = sum(free_cards()) or work.free_memory()
         folder = Path(self.source[0])
         files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
         if 0 < 4 * files < free:  # fits in any dtype, so the slow computation below is not needed

@@ -39,7 +39,7 @@ from typing import Any, Literal, Self, TypeVar
 from lookuplab import paths
 from lookuplab.errors import UserError, check_memory
 from lookuplab.models import record
-from lookuplab.work import share
+from lookuplab.work import shard
 
 # environment variable with the path of the completion store; the other stores are in its folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"
@@ -343,7 +343,7 @@ class AnswerStore:
         that can be stored, every process tries it. Each process goes through the tasks of others in
         a different order, so few tasks are done twice.
         """
-        number, count = share()
+        number, count = shard()
 
         def turn(keys: tuple[str, ...]) -> str:
             is_own = int(hashed(keys[0]), 16) % count == number

@@ -18,7 +18,7 @@ from typing import Any
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.paths import file_hash, folder_hash
-from lookuplab.work import processors, stated
+from lookuplab.work import env_int, processors
 
 # the packages whose versions can change a number
 RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy
@@ -98,7 +98,7 @@ def threads() -> int:
     """Return the number of threads that torch uses or, if it has not been imported, would use."""
     if torch := sys.modules.get("torch"):
         return int(torch.get_num_threads())
-    return stated("OMP_NUM_THREADS", processors())
+    return env_int("OMP_NUM_THREADS", processors())
 
 
 def device() -> str:

@@ -37,15 +37,15 @@ from lookuplab.run.jobs import Job, path_of
 from lookuplab.run.notebooks import all_notebooks
 from lookuplab.work import (
     SHARE_VARIABLE,
+    LockHeld,
     Progress,
-    Taken,
-    alone,
-    cards,
-    memory,
+    env_int,
+    free_memory,
+    graphics_cards,
+    hold_lock,
     processors,
     say,
     spread,
-    stated,
 )
 
 # Environment variables that a launcher (accelerate, torchrun) sets for its processes. A notebook
@@ -140,12 +140,12 @@ def run_one(
     """
     try:
         with (
-            alone(job.output, f"runs {job.title}"),
+            hold_lock(job.output, f"runs {job.title}"),
             paths.temporary() as own,
             nullcontext(requests) if requests else starter(job, threads, part) as started,
         ):
             return _run(job, threads, part, Path(own), started)
-    except Taken as error:
+    except LockHeld as error:
         if part.in_array:
             return run_one(apart(job, part.number), threads, part._replace(in_array=False))
         return Ended(Failure(0, "", "UserError", str(error), ""))
@@ -264,7 +264,7 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
     sources = os.environ.get("LOOKUPLAB_SOURCES")
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
-        **{pool: str(job.profile.threads or stated(pool, threads)) for pool in pools},
+        **{pool: str(job.profile.threads or env_int(pool, threads)) for pool in pools},
         **ALWAYS,
         # the user's own backend, kernels and start-up files must have no effect
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
@@ -301,22 +301,22 @@ def part_of(shard: str = "") -> Part:
         return Part(int(found[1]) - 1, int(found[2]), draws=False)
     launch = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
     if all(map(given, launch)):
-        count = stated("WORLD_SIZE", 1)
-        rank = stated("RANK", 0, 0, count - 1)
-        if stated("LOCAL_WORLD_SIZE", 1) != count:
+        count = env_int("WORLD_SIZE", 1)
+        rank = env_int("RANK", 0, 0, count - 1)
+        if env_int("LOCAL_WORLD_SIZE", 1) != count:
             raise UserError(
                 "the processes of one launch must run on one machine; for several, use srun, "
                 "--shard, or give notebooks to a cluster (--scheduler)"
             )
         return Part(rank, count, rank == 0, local=rank, here=count)
-    count = stated("SLURM_NTASKS", 1)
+    count = env_int("SLURM_NTASKS", 1)
     if given("SLURM_PROCID") and count > 1:
-        rank = stated("SLURM_PROCID", 0, 0, count - 1)
+        rank = env_int("SLURM_PROCID", 0, 0, count - 1)
         return Part(rank, count, rank == 0)
-    count = stated("SLURM_ARRAY_TASK_COUNT", 1)
+    count = env_int("SLURM_ARRAY_TASK_COUNT", 1)
     if given("SLURM_ARRAY_TASK_ID") and count > 1:
-        number, first = (stated(f"SLURM_ARRAY_TASK_{name}", 1, 0) for name in ("ID", "MIN"))
-        step = stated("SLURM_ARRAY_TASK_STEP", 1)
+        number, first = (env_int(f"SLURM_ARRAY_TASK_{name}", 1, 0) for name in ("ID", "MIN"))
+        step = env_int("SLURM_ARRAY_TASK_STEP", 1)
         return Part((number - first) // step % count, count, in_array=True)
     return Part()
 
@@ -385,7 +385,7 @@ def cards_of(part: Part) -> list[str]:
     processes were launched together on this machine. Raises UserError if there are fewer cards than
     such processes.
     """
-    visible = cards()
+    visible = graphics_cards()
     if part.here > 1 and 0 < len(visible) < part.here:
         raise UserError(
             f"{part.here} processes on {len(visible)} GPUs: launch at most one process per GPU"
@@ -409,8 +409,8 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
     """Return how many notebooks to run at once: as many as there are processors, but no more than
     one per two gigabytes of memory and, if models need graphics cards, no more than one per card.
     """
-    most = [processors(), memory() // 2_000_000_000]
-    if any(map(needs_card, jobs)) and (visible := cards()):
+    most = [processors(), free_memory() // 2_000_000_000]
+    if any(map(needs_card, jobs)) and (visible := graphics_cards()):
         most.append(len(visible))
     return max(1, min(most))
 
@@ -487,7 +487,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     for id, job in chosen.items():
         if (log := job.beside(".answers.csv")).is_file():
             frames.append(read_answers(log, names=LOG_COLUMNS).assign(notebook=id))
-    with alone(target, f"writes {target.name}", wait=True):
+    with hold_lock(target, f"writes {target.name}", wait=True):
         if target.is_file():
             kept = read_answers(target)
             frames.append(kept[kept.notebook.isin(others)])

@@ -147,7 +147,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    __del__ = __exit__  # ends the server when its owner ends without closing it (``work.kept``)
+    # ends the server when its owner ends without closing it (``work.thread_tool``)
+    __del__ = __exit__
 
     def close(self) -> None:
         """End the server. It gets a second to end by itself, and is then killed. If it ends by

@@ -36,7 +36,7 @@ from lookuplab.sandbox.server import (
     choose,
 )
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.work import Progress, Workers, check_seen, kept, processors, say, spread
+from lookuplab.work import Progress, Workers, check_visible, processors, say, spread, thread_tool
 
 GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
@@ -187,8 +187,8 @@ class Grader:
 def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]) -> Outcome:
     """Run one program in a worker's thread, on that thread's server."""
     _, program = task
-    check_seen(python)
-    outcome: Outcome = kept(ForkServer, sandbox, python, limits).run(program)
+    check_visible(python)
+    outcome: Outcome = thread_tool(ForkServer, sandbox, python, limits).run(program)
     return outcome
 
 

@@ -43,7 +43,7 @@ from lookuplab.paths import folder_hash, is_special
 from lookuplab.python_sources import python_files
 from lookuplab.sandbox import namespaces
 from lookuplab.sandbox.server import refusal
-from lookuplab.work import Progress, Workers, check_seen, say, spread
+from lookuplab.work import Progress, Workers, check_visible, say, spread
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
@@ -421,7 +421,7 @@ def blames_machine(reason: str) -> bool:
 def _answer_file(
     answer: Callable, questions: list[tuple[str, tuple]]
 ) -> list[tuple[str, object, str]]:
-    check_seen(questions[0][1][0])  # the repository of the file
+    check_visible(questions[0][1][0])  # the repository of the file
     return [(key, *answer(*question)) for key, question in questions]
 
 

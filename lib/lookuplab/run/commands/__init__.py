@@ -19,7 +19,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explained
-from lookuplab.work import alone, stoppable
+from lookuplab.work import hold_lock, stoppable
 
 HELP = {"help_option_names": ["-h", "--help"]}
 SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
@@ -165,7 +165,7 @@ def claimed(place: Path) -> None:
     context = click.get_current_context(silent=True)
     place = place.absolute()
     if context and not paths.is_special(place):
-        context.with_resource(alone(place, f"writes {place}"))
+        context.with_resource(hold_lock(place, f"writes {place}"))
 
 
 def pairs(texts: Iterable[str]) -> dict[str, Any]:

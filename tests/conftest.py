@@ -233,6 +233,6 @@ def checkout():
 @pytest.fixture
 def kit(tmp_path, monkeypatch):
     """Make a checkout for one test."""
-    cluster.account.cache_clear()  # the cached account names the checkout
+    cluster.installation.cache_clear()  # the cached one names the checkout
     yield _checkout(tmp_path, monkeypatch)
-    cluster.account.cache_clear()
+    cluster.installation.cache_clear()

@@ -102,6 +102,9 @@ LIGHT = {
     # each takes two seconds to import, and judging finished runs does not need them
     "import lookuplab.run.report": rf"{KERNEL}|matplotlib$",
     "import lookuplab.results.claims": KERNEL,
+    # nor does planning a run on the mini models
+    "from lookuplab.models import load\n"
+    "for name in 'large', 'gpt-base', 't5-base', 'llama-base': load(f'mini-{name}')": KERNEL,
     COMMAND.format("--help"): rf"{KERNEL}|pandas$|numpy$|matplotlib$|yaml$|sqlite3$"
     r"|lookuplab\.run\.(notebooks|commands\.)",
     **dict.fromkeys(

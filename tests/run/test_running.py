@@ -207,6 +207,18 @@ def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     assert (kit.root / "log").read_text() == begun
 
 
+def test_what_took_longest_begins_first_and_a_broken_record_counts_as_no_time(kit):
+    log = str(kit.root / "log")
+    for name, told in {"a": "", "b": '{"wall_seconds": 1}', "c": '{"wall_seconds": 9}'}.items():
+        saves = f"artifact = Artifact('demo', '{name}', profile)"
+        kit.notebook(name, f"open({log!r}, 'a').write('{name}')", f"if False:\n    {saves}")
+        file = paths.FIGURES / "mini" / "demo" / f"{name}.json"
+        paths.made(file.parent)
+        file.write_text(told)
+    kit.said("reproduce demo -j 1 --again")
+    assert (kit.root / "log").read_text() == "cba"
+
+
 def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypatch):
     monkeypatch.setattr(runner, "MANY", 2)
     monkeypatch.setattr(runner, "IMPORTED", "colorsys wave")

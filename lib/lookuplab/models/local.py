@@ -175,14 +175,20 @@ class LocalModel:
         """Return whether the model is causal, and the length of its context in tokens (None if it
         is unlimited).
 
-        For Llama's architecture, config.json is read without Transformers, whose import takes
-        seconds. If all answers are stored, Transformers is not needed for anything else.
+        For the architectures of the mini models, config.json is read without Transformers, whose
+        import takes seconds. If all answers are stored, Transformers is not needed for anything
+        else.
         """
         with suppress(OSError, ValueError):
             text = Path(self.source[0], "config.json").read_text("utf-8")
             match json.loads(text):
-                case {"model_type": "llama", "max_position_embeddings": int(limit)}:
+                case {"model_type": "llama", "max_position_embeddings": int(limit)} | {
+                    "model_type": "gpt2",
+                    "n_positions": int(limit),
+                }:
                     return True, limit
+                case {"model_type": "t5"}:
+                    return False, None
         causal = not self.config.is_encoder_decoder
         # encoder-decoders count as unlimited, because those used here have relative positions
         decoder = self.config.get_text_config()

@@ -5,6 +5,7 @@ No notebook is run here. ``run.jobs`` makes a job from a notebook and a profile.
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -74,6 +75,18 @@ class Notebook:
     @property
     def on_demand(self) -> bool:
         return self.order in ("alone", "manual")
+
+    def seconds(self, figures: Path) -> float:
+        """Return how many seconds the notebook took when it last wrote its artifacts to the folder
+        ``figures`` of a profile, or 0 if the artifacts' JSONs do not say so.
+        """
+        found = 0.0
+        for id in self.artifacts:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                found = max(
+                    found, json.loads((figures / f"{id}.json").read_bytes())["wall_seconds"]
+                )
+        return found
 
 
 def all_notebooks() -> list[Notebook]:

@@ -147,17 +147,6 @@ class Run:
         words = self.words.get("sentences", {}).get(id)
         return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
 
-    def seconds(self, notebook: Notebook) -> float:
-        """Return how many seconds the notebook took when it last wrote its artifacts, or 0 if none
-        of them exists.
-        """
-        places = [
-            place
-            for place in map(self.place, notebook.artifacts)
-            if place.with_suffix(".json").is_file()
-        ]
-        return max((read_record(place)["wall_seconds"] for place in places), default=0.0)
-
     def judgements(self, folder: str) -> list[JudgedClaim]:
         """Return the verdicts on a paper's claims."""
         return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]

@@ -64,7 +64,7 @@ ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 STARTS = 3
 # For at least MANY notebooks, the modules IMPORTED are imported once, and not by each notebook.
 # This takes as long as the imports of two notebooks.
-MANY = 5
+MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
 ipykernel.debugger matplotlib_inline.backend_inline transformers.models.auto.tokenization_auto
 transformers.models.auto.modeling_auto transformers.models.llama.modeling_llama
@@ -339,7 +339,11 @@ def run_jobs(
     parallel = 1 if part.of > 1 else min(parallel, len(mine)) if on_cards else parallel
     threads = max(1, processors() // part.here // parallel)
     first, last = ([job for job in jobs if job.notebook.order == one] for one in ("first", "alone"))
-    others = [job for job in jobs if job.notebook.order not in ("first", "alone")]
+    # the longest begin first, so that no processor is idle while the last one runs
+    others = sorted(
+        (job for job in jobs if job.notebook.order not in ("first", "alone")),
+        key=lambda job: -job.notebook.seconds(job.place.parent),
+    )
     # a notebook takes a share of the cards from the queue, and returns it at its end
     shares: SimpleQueue[str] = SimpleQueue()
     for number in range(parallel):

@@ -47,7 +47,7 @@ def unknown() -> list[str]:
     with TemporaryDirectory() as folder:
         for name, content in verify.committed("").items():
             file = Path(folder, name)
-            paths.made(file.parent)
+            paths.make_folder(file.parent)
             file.write_bytes(content)
         numbers = known(Path(folder))
     pages = [*paths.ROOT.glob("*.md"), *(paths.ROOT / "docs").glob("*.md")]

@@ -57,7 +57,9 @@ def build(profile: Profile, output: Path) -> Path:
     with needs("site"):
         from sphinx.cmd.build import build_main
 
-    with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
+    with TemporaryDirectory(
+        prefix=f".{output.name}-", dir=paths.make_folder(output.parent)
+    ) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
         write_sources(profile, sources)
         options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
@@ -93,7 +95,7 @@ def write_sources(profile: Profile, sources: Path) -> None:
     for name in [profile.name, *(other.name for other in more)]:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
     for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS)):
-        shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
+        shutil.copy(paths.ROOT / name, paths.make_folder((sources / name).parent))
     for notebook in all_notebooks():
         write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
     docs = {f"docs/{file.stem}" for file in (sources / "docs").glob("*.md")}
@@ -157,4 +159,4 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
         if cell.cell_type == "code":
             cell.outputs = [each for each in cell.outputs if _WIDGET not in each.get("data", {})]
     document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
-    nbformat.write(document, paths.made(page.parent) / page.name)
+    nbformat.write(document, paths.make_folder(page.parent) / page.name)

@@ -115,7 +115,7 @@ def index(tmp_path, monkeypatch, write_wheel):
     1.0 with these files to the index and returns the wheel's hash.
     """
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder := paths.made(tmp_path / "wheels")))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder := paths.make_folder(tmp_path / "wheels")))
     return lambda name, files: write_wheel(folder, name, "1.0", files)
 
 

@@ -80,7 +80,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):
     for name, content in verify.committed("").items():  # the figures of all profiles
         file = tmp_path / "figures" / name
-        paths.made(file.parent)
+        paths.make_folder(file.parent)
         file.write_bytes(content)
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     told = CliRunner().invoke(cli, command.split(), catch_exceptions=False).output

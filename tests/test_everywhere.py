@@ -31,7 +31,9 @@ stackoverflow/retrieval_only nbconvert elsewhere
 @pytest.mark.parametrize("case", CASES.strip().splitlines())
 def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
     id, way, place = case.split()
-    checkout = paths.made(tmp_path / "kit")  # so that nothing is written to the tested checkout
+    checkout = paths.make_folder(
+        tmp_path / "kit"
+    )  # so that nothing is written to the tested checkout
     for name in ("data", "notebooks", "CITATION.cff"):
         (checkout / name).symlink_to(paths.ROOT / name)
     notebook = find(id)

@@ -194,7 +194,7 @@ def test_any_answer_of_a_model_is_judged(judge, text):
 
 @pytest.mark.parametrize(
     "read",
-    [split_options, paths.expanded, lambda text: pairs([text])],
+    [split_options, paths.expand_path, lambda text: pairs([text])],
 )
 @given(text=TEXTS)
 def test_any_name_is_read_or_refused(read, text):

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from lookuplab.errors import UserError
-from lookuplab.paths import made
+from lookuplab.paths import make_folder
 from lookuplab.run import downloads
 from lookuplab.run.commands import command, run_module
 
@@ -53,7 +53,7 @@ def main(name: str) -> None:
     if not source.path.is_file() or source.path.suffix != ".gguf":
         raise UserError(f"no quantised weights at {source.path}: `lookuplab data get {name}` first")
     if not source.folder.is_dir():
-        with TemporaryDirectory(dir=made(source.folder.parent)) as temporary:
+        with TemporaryDirectory(dir=make_folder(source.folder.parent)) as temporary:
             ready = Path(temporary) / name
             convert(source.path, ready)
             downloads.copy_texts(source.path.parent, ready)

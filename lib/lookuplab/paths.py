@@ -62,7 +62,7 @@ def fetched_model(name: Path | str) -> Path:
     return DOWNLOADS / "models" / name
 
 
-def expanded(path: Path | str) -> Path:
+def expand_path(path: Path | str) -> Path:
     """Return a path with ``~`` expanded. Raises UserError for an unknown user's home, and for a
     text that cannot be a path.
     """
@@ -78,7 +78,7 @@ def expanded(path: Path | str) -> Path:
     raise UserError(f"{str(path)!r} is not a path: {why}")
 
 
-def parsed(read: Callable[[Any], Any], text: Any) -> Any:
+def parse(read: Callable[[Any], Any], text: Any) -> Any:
     """Return ``read(text)``. ``read`` is a parser, such as ``json.loads``, and ``text`` comes from
     outside the kit.
 
@@ -94,13 +94,13 @@ def parsed(read: Callable[[Any], Any], text: Any) -> Any:
         raise ValueError(" ".join(why.split()) or type(error).__name__) from None
 
 
-def made(folder: Path) -> Path:
+def make_folder(folder: Path) -> Path:
     """Return the folder, created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def temporary() -> TemporaryDirectory[str]:
+def temporary_folder() -> TemporaryDirectory[str]:
     """Return a temporary folder. An interrupt removes the folder even while a thread is still using
     it (``work.stoppable``).
     """
@@ -129,7 +129,7 @@ def replacing(output: Path) -> Iterator[Path]:
         return
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
-        made(output.parent)
+        make_folder(output.parent)
         yield part
         part.replace(output)
     finally:
@@ -151,7 +151,7 @@ def write_text(output: Path, text: str) -> None:
         part.write_bytes(COMPRESS.get(output.suffix, bytes)(text.encode()))
 
 
-def opened(path: Path) -> TextIO:
+def open_text(path: Path) -> TextIO:
     """Open a text file for reading; "-" is standard input. The file may be compressed (gzip, xz).
     Its encoding is UTF-8, or UTF-16 if it begins with the byte order mark of UTF-16. Bytes that
     cannot be decoded become lone surrogates.
@@ -209,10 +209,10 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     replaced = []
     try:
-        with opened(file) as lines:
+        with open_text(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    fields = parsed(json.loads, line.rstrip())
+                    fields = parse(json.loads, line.rstrip())
                     if not isinstance(fields, dict):
                         raise ValueError("not an object")
                     if re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):

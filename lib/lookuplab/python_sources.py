@@ -75,7 +75,7 @@ def get(pins: Path | None = None) -> Path:
     place = _place(pins)
     if place.is_dir():
         return place
-    with TemporaryDirectory(dir=paths.made(place.parent)) as temporary:
+    with TemporaryDirectory(dir=paths.make_folder(place.parent)) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
         if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(pins)):
             raise UserError(
@@ -112,7 +112,7 @@ def _run_pip(call: list[str], **options: Any) -> subprocess.CompletedProcess[str
     """Run pip or venv in a new session. Ctrl-C then reaches only this process, which ends the other
     process and removes the folder with its temporary files.
     """
-    with paths.temporary() as folder:
+    with paths.temporary_folder() as folder:
         given = os.environ | {"TMPDIR": folder}
         return subprocess.run(call, env=given, start_new_session=True, **options)
 

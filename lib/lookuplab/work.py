@@ -321,7 +321,7 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
     """
     from filelock import SoftFileLease, Timeout  # slow to import
 
-    file = paths.made(place.parent) / f".{place.name}.lock"
+    file = paths.make_folder(place.parent) / f".{place.name}.lock"
     lease = SoftFileLease(file, lease_duration=SILENCE)
     try:
         try:

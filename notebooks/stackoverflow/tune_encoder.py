@@ -68,7 +68,7 @@ def read_duplicates(file: Path) -> list[Titles]:
     line that is not a list of titles.
     """
     found = []
-    with paths.opened(file) as lines:
+    with paths.open_text(file) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 titles = json.loads(line)

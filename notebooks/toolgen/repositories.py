@@ -14,7 +14,7 @@ from typing import Literal
 import pandas as pd
 
 from lookuplab.errors import UserError
-from lookuplab.paths import made
+from lookuplab.paths import make_folder
 from lookuplab.run.commands import HELP, Group, command, echo_counts
 from lookuplab.work import watched
 
@@ -52,7 +52,7 @@ def clone(address: str, commit: str, folder: Path) -> str:
     part = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
     words = ["sh", "-ec", CLONE, address, commit]
-    done = subprocess.run(words, cwd=made(part), capture_output=True, text=True)
+    done = subprocess.run(words, cwd=make_folder(part), capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip().rpartition("\n")[2]
     # a notice alone is not a licence

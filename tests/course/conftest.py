@@ -8,7 +8,7 @@ from filelock import FileLock
 @pytest.fixture(scope="session")
 def bundle(shared):
     """Return the folder of the unpacked student bundle."""
-    folder = lessons.paths.made(shared / "course")
+    folder = lessons.paths.make_folder(shared / "course")
     with FileLock(folder / "lock"):
         unpacked = folder / "lookuplab-course"
         return unpacked if unpacked.exists() else lessons.bundle(folder)

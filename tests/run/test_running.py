@@ -46,7 +46,7 @@ def ran(tmp_path_factory, checkout):
     """
     with pytest.MonkeyPatch.context() as patch:
         kit = checkout(tmp_path_factory.mktemp("ran"), patch)
-        paths.made(place := kit.root / "share/kernels/python3")
+        paths.make_folder(place := kit.root / "share/kernels/python3")
         foreign = {"argv": ["/bin/false"], "display_name": "Other", "language": "python"}
         (place / "kernel.json").write_text(json.dumps(foreign))
         patch.setenv("JUPYTER_PATH", str(kit.root / "share"))

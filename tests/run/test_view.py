@@ -59,7 +59,7 @@ def log(folder, wrong, documented=False, models=("small", "large")):
     numbers = {f"{n} + {n}": n for n in range(6)}
     bench.tasks = [SimpleNamespace(id=id, size=("even", "odd")[n % 2]) for id, n in numbers.items()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LOG_VARIABLE, str(paths.made(folder) / "log"))
+        patch.setenv(LOG_VARIABLE, str(paths.make_folder(folder) / "log"))
         for model in models:
             texts = {id: MARKUP if n in wrong[model] else str(2 * n) for id, n in numbers.items()}
             pairs = [(task, answer(task.id, texts[task.id])) for task in bench.tasks]
@@ -79,7 +79,7 @@ def ran(kit, tmp_path):
         log(made, wrong, **options)
         log(made, {model: {0} for model in wrong}, True, [*wrong])
         job = plan_of("sums", tasks)
-        paths.made(job.output.parent)
+        paths.make_folder(job.output.parent)
         keep_judged(job, made / JUDGED)
 
     return run
@@ -161,7 +161,7 @@ def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
     ran({"large": {1}, "other": {1}}, 4, models=["large", "other"])
     told = kit.said("compare sums~1 sums", code=2)
     assert told.startswith("error: nothing in common to compare: small ")
-    told = kit.said(f"compare sums '{paths.made(kit.root / 'c')}'", code=2)
+    told = kit.said(f"compare sums '{paths.make_folder(kit.root / 'c')}'", code=2)
     assert "holds no judged answers" in told
 
 
@@ -249,9 +249,9 @@ def called(kit, tmp_path):
                 }
                 one |= {"completion": "c()", "finish_reason": "eos", "columns": columns}
                 lines.append(one | {"tokens": [], "sure": [], "offers": []})
-        made = paths.made(tmp_path / f"called{next(number)}") / JUDGED
+        made = paths.make_folder(tmp_path / f"called{next(number)}") / JUDGED
         made.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in lines).encode()))
-        paths.made(job.output.parent)
+        paths.make_folder(job.output.parent)
         table = f"demo,calls,small,dag/all,valid_percent,{value},,,3,3,\n"
         paths.write_text(job.place / "calls.csv", CSV + table)
         keep_judged(job, made)

@@ -6,7 +6,7 @@ from subprocess import check_output
 import pandas as pd
 from click.testing import CliRunner
 
-from lookuplab.paths import made
+from lookuplab.paths import make_folder
 from lookuplab.run.cli import cli
 from lookuplab.toolgen.marking import Marks
 from lookuplab_notebooks.toolgen.repositories import COLUMNS, main
@@ -27,7 +27,7 @@ def test_each_repository_of_a_corpus_has_a_licence_and_its_marks_are_kept(tmp_pa
     marked = tmp_path / "m.jsonl"
     rows = []
     for name, file in {"a": "COPYING", "b": "LICENSE.md", "c": "NOTICE"}.items():
-        origin = made(tmp_path / "host" / "o" / name)
+        origin = make_folder(tmp_path / "host" / "o" / name)
         (origin / "f.py").write_text(CODE.format(name))
         (origin / file).write_text("")
         commit = check_output(f"{COMMIT}; {HEAD}; {COMMIT}", shell=True, cwd=origin, text=True)

@@ -20,7 +20,7 @@ from lookuplab.work import spread
 from lookuplab.work import stoppable
 
 def wait(_):
-    with paths.temporary() as folder:
+    with paths.temporary_folder() as folder:
         for number in range(3000):
             Path(folder, str(number)).touch()
         process = subprocess.Popen(["sleep", "600"], start_new_session=True)

@@ -97,7 +97,7 @@ def code_cells(notebook: str) -> str:
     ``!pip``) and without cells that begin with ``%%``. Return "" if the text is not a notebook.
     """
     try:
-        cells = paths.parsed(json.loads, notebook)["cells"]
+        cells = paths.parse(json.loads, notebook)["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError):
         return ""

@@ -111,7 +111,7 @@ def unpacked(release: str) -> tuple[Path, str]:
     if not re.fullmatch(r"\w[\w.-]*==[\w.!+-]+", release):
         raise UserError(f"{release!r}: name one release, such as networkx==3.4")
     if not ready.is_dir():
-        with TemporaryDirectory(dir=paths.made(ready.parent)) as folder:
+        with TemporaryDirectory(dir=paths.make_folder(ready.parent)) as folder:
             if said := python_sources.download(Path(folder), "--ignore-requires-python", release):
                 raise UserError(f"pip cannot download {release}: {said}")
             (wheel,) = Path(folder).iterdir()

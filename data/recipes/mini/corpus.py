@@ -537,7 +537,9 @@ def main(
         return
     steady()
     write_lines((out or CODE_MODELS) / "PACKAGES.md", [ABOUT_PACKAGES, "", licences()])
-    for model in train(ARMS if size == "all" else [size], paths.made(out or CODE_MODELS), seed):
+    for model in train(
+        ARMS if size == "all" else [size], paths.make_folder(out or CODE_MODELS), seed
+    ):
         click.echo(model)
 
 

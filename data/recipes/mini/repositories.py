@@ -113,7 +113,7 @@ def sources() -> Path:
     parts = python_sources.get(), python_sources.get(PINS)
     place = paths.RUNS / "repositories" / "-".join(part.name for part in parts)
     if not place.is_dir():
-        with TemporaryDirectory(dir=paths.made(place.parent)) as temporary:
+        with TemporaryDirectory(dir=paths.make_folder(place.parent)) as temporary:
             both = Path(temporary, "both")
             for part in parts:
                 shutil.copytree(part, both, copy_function=os.link, dirs_exist_ok=True)
@@ -232,7 +232,7 @@ def main(*, model: tuple[str, ...] = (), docstrings: bool = False, out: Path | N
     """
     for name in model:
         check_choice("model", name, MODELS)
-    out = paths.made(out or (DOCSTRINGS if docstrings else FOLDER))
+    out = paths.make_folder(out or (DOCSTRINGS if docstrings else FOLDER))
     if docstrings:
         count = token_counter(MODELS[1])
         tasks = held_out_functions(locate_all(HELD_OUT_PACKAGES), Filters(), 300, DRAW, count)

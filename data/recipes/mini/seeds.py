@@ -43,7 +43,7 @@ def make(size: str, seed: int, work: Path) -> None:
     """
     folder = weights(size, seed, work)
     if not folder.exists():
-        [*_] = train([size], paths.made(folder.parent), seed)
+        [*_] = train([size], paths.make_folder(folder.parent), seed)
     if not isfinite(facts(size, seed, work)["last_loss"]):
         raise UserError(f"{folder}: the loss is not a number; train it with half the rates")
 

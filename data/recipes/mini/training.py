@@ -38,7 +38,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from lookuplab.paths import made, replacing
+from lookuplab.paths import make_folder, replacing
 from lookuplab.results.provenance import processor
 from lookuplab.work import watched
 from recipes import tables
@@ -289,7 +289,7 @@ def pretrain(
         "steps": len(plan),
         "parameters": model.num_parameters(),
     }
-    file = made(work) / "checkpoint.pt"
+    file = make_folder(work) / "checkpoint.pt"
     state: dict[str, Any] = {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
     if file.exists() and (saved := torch.load(file))["facts"] == facts:
         state = saved

@@ -49,6 +49,6 @@ def write_tables(rows: pd.DataFrame, trained: pd.DataFrame, file: Path) -> None:
     """Write a table about trained models to ``file``, and the rows of verdicts to rows.csv.gz in
     the same folder. The same tables give the same bytes.
     """
-    paths.made(file.parent)
+    paths.make_folder(file.parent)
     trained.to_csv(file, index=False, lineterminator="\n")
     write_rows(rows, file.with_name("rows.csv.gz"))

@@ -94,7 +94,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     for option in split[2].split("&"):
         key, _, value = option.partition("=")
         try:
-            found[key] = value if key in TEXTS else paths.parsed(json.loads, value)
+            found[key] = value if key in TEXTS else paths.parse(json.loads, value)
         except ValueError:
             found[key] = value
     return split[1], found
@@ -141,7 +141,7 @@ def table_name(name: str) -> str:
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
-    folder = paths.located(paths.expanded(name))
+    folder = paths.located(paths.expand_path(name))
     # A name on the hub has at most one slash, so a name with more is a folder. The folder need not
     # exist, because figures of a deleted model may be drawn again.
     is_folder = folder.is_dir() or name.count("/") > 1
@@ -163,7 +163,7 @@ def model_folder(name: str) -> Path:
     need not exist.
     """
     name = bare(name)
-    return mini_models().get(name) or Path(os.path.realpath(paths.expanded(paths.located(name))))
+    return mini_models().get(name) or Path(os.path.realpath(paths.expand_path(paths.located(name))))
 
 
 def is_adapter(folder: Path) -> bool:
@@ -187,7 +187,7 @@ def base_of(folder: Path) -> tuple[str, str | None]:
     was typed; these are tried in this order. Raises UserError for a path that does not exist.
     """
     try:
-        config = paths.parsed(json.loads, (folder / ADAPTER).read_bytes())
+        config = paths.parse(json.loads, (folder / ADAPTER).read_bytes())
         name = str(config.get("base_model_name_or_path") or "")
     except (ValueError, AttributeError) as error:
         raise UserError(f"adapter {folder.name}: {ADAPTER} is not a JSON object: {error}") from None

@@ -104,7 +104,7 @@ class Journals:
         for key, text in rows:
             self._last = max(self._last + 1, time.time_ns())
             lines.append(json.dumps([self._last, key, text]))
-        with (paths.made(self.folder) / name).open("ab", buffering=0) as own:
+        with (paths.make_folder(self.folder) / name).open("ab", buffering=0) as own:
             own.write("\n".join([*lines, ""]).encode())
             os.fsync(own.fileno())
 
@@ -212,7 +212,7 @@ class AnswerStore:
 
     def _opened(self, path: str | os.PathLike[str]) -> sqlite3.Connection:
         if self._is_file:
-            paths.made(Path(path).parent)
+            paths.make_folder(Path(path).parent)
         # IMMEDIATE: even a transaction that adds nothing fails on a full disk or a read-only file
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE")
         # a flipped bit may leave bytes that are not text
@@ -472,7 +472,7 @@ class CompletionStore(AnswerStore):
     def default_path(cls) -> Path:
         # A relative path starts at $PWD, the folder where the user typed the command. The kernel of
         # a notebook inherits $PWD, although its working directory is another folder.
-        stated = paths.expanded(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
+        stated = paths.expand_path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
 

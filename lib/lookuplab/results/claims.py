@@ -395,7 +395,7 @@ def load(file: Path = FILE) -> list[Claim]:
 def _loaded(file: Path, content: bytes) -> list[Claim]:
     try:
         # the loader in C takes a tenth of the time of safe_load
-        entries = paths.parsed(partial(yaml.load, Loader=yaml.CSafeLoader), content)
+        entries = paths.parse(partial(yaml.load, Loader=yaml.CSafeLoader), content)
     except ValueError as error:
         raise UserError(f"cannot read {file}: {error}") from error
     claims: dict[str, Claim] = {}

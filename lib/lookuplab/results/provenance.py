@@ -197,10 +197,10 @@ def assigned(source: str) -> dict[str, Any] | None:
     """
     values = {}
     try:
-        for statement in paths.parsed(ast.parse, source).body:
+        for statement in paths.parse(ast.parse, source).body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    values[name] = paths.parsed(ast.literal_eval, value)
+                    values[name] = paths.parse(ast.literal_eval, value)
                 case _:
                     return None
     except ValueError:

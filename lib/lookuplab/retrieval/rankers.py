@@ -426,7 +426,7 @@ def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
     """Write word vectors to a folder. The list of words is written last, so that a folder with this
     list is complete.
     """
-    paths.made(folder)
+    paths.make_folder(folder)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
     words = json.dumps({"words": list(vectors)}, ensure_ascii=False)
     paths.write_lines(folder / "about.json", [words])

@@ -86,7 +86,7 @@ def load() -> dict[str, Source]:
 @cache
 def _parsed(file: Path, _changed: int) -> dict[str, Source]:
     try:
-        entries = paths.parsed(lambda data: tomllib.loads(data.decode()), file.read_bytes())
+        entries = paths.parse(lambda data: tomllib.loads(data.decode()), file.read_bytes())
         return {name: Source(name, **entry) for name, entry in entries.items()}
     except (ValueError, TypeError) as error:
         raise UserError(f"{file}: {error}") from error
@@ -187,7 +187,7 @@ def get(source: Source, whole: bool = True) -> Path:
             return Path(hf_hub_download(source.address, "config.json", revision=source.revision))
         if source.path.is_file():
             return source.path
-        part = paths.made(source.path.parent) / f"{source.path.name}.part"
+        part = paths.make_folder(source.path.parent) / f"{source.path.name}.part"
         with open(part, "ab") as stream:
             # the hub's downloader accepts any URL, resumes, retries and shows progress
             http_get(
@@ -249,7 +249,7 @@ def _get_package(source: Source) -> Path:
     """
     if source.folder.is_dir():
         return source.folder
-    place = paths.made(source.path.parent)
+    place = paths.make_folder(source.path.parent)
     with TemporaryDirectory(dir=place) as folder:
         temporary = Path(folder)
         if not source.path.is_file():
@@ -270,7 +270,7 @@ def _get_package(source: Source) -> Path:
         ready = temporary / "ready"
         shutil.unpack_archive(source.path, ready)
         copy_texts(place, ready)
-        return ready.rename(paths.made(source.folder.parent) / source.name)
+        return ready.rename(paths.make_folder(source.folder.parent) / source.name)
 
 
 def copy_texts(source: Path, target: Path) -> None:

@@ -132,7 +132,7 @@ def load_profile(name: str) -> Profile:
             file,
             **{
                 field: fitted(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
-                for field, value in (paths.parsed(yaml.safe_load, file.read_bytes()) or {}).items()
+                for field, value in (paths.parse(yaml.safe_load, file.read_bytes()) or {}).items()
             },
         )
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
@@ -472,7 +472,7 @@ def check(job: Job) -> None:
 
 def path_of(item: str) -> Path:
     """Return the path that the value of a parameter names. For ``FOLDER/*``, this is the folder."""
-    return paths.ROOT / paths.expanded(bare(item).removesuffix("/*"))
+    return paths.ROOT / paths.expand_path(bare(item).removesuffix("/*"))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
@@ -492,5 +492,5 @@ def _absolute(item: str) -> str:
     """Return an existing path as an absolute path, and any other text unchanged. Paths are relative
     to the folder in which the command was typed, but the notebook runs in another folder.
     """
-    place = paths.expanded(item)
+    place = paths.expand_path(item)
     return str(place.resolve()) if item and place.exists() else item

@@ -158,7 +158,7 @@ def read(path: Path) -> Notebook:
     plain texts.
     """
     try:
-        every = paths.parsed(json.loads, path.read_bytes())["cells"]
+        every = paths.parse(json.loads, path.read_bytes())["cells"]
         cells = [
             ("".join(cell["source"]), [*(cell["metadata"].get("tags") or ())])
             for cell in every

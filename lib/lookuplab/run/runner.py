@@ -141,7 +141,7 @@ def run_one(
     try:
         with (
             hold_lock(job.output, f"runs {job.title}"),
-            paths.temporary() as own,
+            paths.temporary_folder() as own,
             nullcontext(requests) if requests else starter(job, threads, part) as started,
         ):
             return _run(job, threads, part, Path(own), started)
@@ -164,7 +164,7 @@ def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> End
     the executed copy: judged answers, the list of answers and, last, the fingerprint.
     """
     job.beside(".ran").unlink(missing_ok=True)  # from an earlier run
-    kernel = paths.made(own / "kernels" / "python3") / "kernel.json"
+    kernel = paths.make_folder(own / "kernels" / "python3") / "kernel.json"
     # This specification replaces the kernels that are registered on the machine. Its command only
     # reads a pipe. The kernel is the forked process that opens the pipe (``become_kernel``).
     os.mkfifo(own / "alive")
@@ -273,7 +273,7 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
         "TMPDIR": str(own),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        "LOOKUPLAB_SOURCES": str(paths.expanded(sources).absolute()) if sources else "",
+        "LOOKUPLAB_SOURCES": str(paths.expand_path(sources).absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
         SHARE_VARIABLE: f"{part.number}/{part.of}",
         STORE_VARIABLE: str(CompletionStore.default_path()),

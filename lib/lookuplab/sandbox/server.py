@@ -252,7 +252,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
     def _start(self) -> None:
         self.close()
-        self._folder = paths.temporary()
+        self._folder = paths.temporary_folder()
         contained = self.sandbox != "none"
         shown = [*map(str, CACHES.values())]
         task = {"limits": asdict(self.limits), "contained": contained, "shown": shown}

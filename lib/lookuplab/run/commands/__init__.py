@@ -112,7 +112,7 @@ class Place(click.Path):
     """The path of a file or folder, with ``~`` expanded."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert(paths.expanded(value), param, ctx)
+        return super().convert(paths.expand_path(value), param, ctx)
 
 
 class Whole(click.types.IntParamType):
@@ -182,7 +182,7 @@ def pairs(texts: Iterable[str]) -> dict[str, Any]:
         if name in values:
             raise UserError(f"{name}=... is given twice")
         try:
-            values[name] = paths.parsed(yaml.safe_load, value)
+            values[name] = paths.parse(yaml.safe_load, value)
             json.dumps(values[name])  # fails for a date, because no parameter can be a date
         except (ValueError, TypeError) as error:
             raise UserError(f"{value!r} is not YAML; put a text in quotes: {error}") from None

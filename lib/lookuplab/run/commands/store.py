@@ -67,7 +67,7 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 def located(place: Path) -> Path:
     """Return the path of a store's file of completions. ``place`` is the file or its folder."""
-    place = paths.expanded(place).absolute()
+    place = paths.expand_path(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 

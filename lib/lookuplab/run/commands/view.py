@@ -67,7 +67,7 @@ def log(name: str) -> Path:
     """
     numbered = re.fullmatch(r"(.+)~(\d{1,9})", name)
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
-    copy = paths.expanded(place).resolve()
+    copy = paths.expand_path(place).resolve()
     if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:
         files = [copy.with_suffix(f".{JUDGED}")]
         id = copy.stem
@@ -274,7 +274,7 @@ def side(name: str) -> Side:
     executed copies, a file of judgements, or a name that ``log`` accepts. Raises UserError if it
     has no judged answers.
     """
-    place = paths.expanded(name)
+    place = paths.expand_path(name)
     if ".jsonl" in place.suffixes:
         return Side({}, scored(place), [])
     files = last_runs(place) if place.is_dir() else [log(name)]
@@ -467,7 +467,7 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
             click.echo("\n".join(pairs_broken(file, broken)))
         return
     names = [file.name.removesuffix(f".{JUDGED}") for file in files]
-    place = paths.expanded(output) if output else paths.RUNS / "view" / "+".join(names)
+    place = paths.expand_path(output) if output else paths.RUNS / "view" / "+".join(names)
     claimed(place)
     count = write_page(files, place)
     click.echo(f"{count:,} answers: open {place / 'index.html'}")

@@ -45,7 +45,7 @@ def known(folder: Path) -> np.ndarray:
 def unknown() -> list[str]:
     """Return each triple on a page that is in no committed table, with the page's name."""
     with TemporaryDirectory() as folder:
-        for name, content in verify.committed("").items():
+        for name, content in verify.committed_files("").items():
             file = Path(folder, name)
             paths.make_folder(file.parent)
             file.write_bytes(content)

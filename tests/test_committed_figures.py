@@ -21,7 +21,7 @@ def figures():
     own run.
     """
     try:
-        return verify.committed("mini")
+        return verify.committed_files("mini")
     except UserError as error:
         pytest.skip(str(error))
 
@@ -78,7 +78,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
     ],
 )
 def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command):
-    for name, content in verify.committed("").items():  # the figures of all profiles
+    for name, content in verify.committed_files("").items():  # the figures of all profiles
         file = tmp_path / "figures" / name
         paths.make_folder(file.parent)
         file.write_bytes(content)

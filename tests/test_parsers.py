@@ -26,7 +26,7 @@ from lookuplab.models.names import ADAPTER, base_of, split_options
 from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
-from lookuplab.results.provenance import fitted
+from lookuplab.results.provenance import convert
 from lookuplab.run import downloads, jobs, notebooks
 from lookuplab.run.cli import cli
 from lookuplab.run.commands import pairs
@@ -161,7 +161,7 @@ def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
 @pytest.mark.parametrize("declared", ["", 1, 0.5, True, None, ["a"], [1], {"a": "b"}], ids=str)
 @given(text=TEXTS)
 def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
-    value = read_or_one_line(lambda text: fitted(declared, pairs([f"x={text}"])["x"], "it"), text)
+    value = read_or_one_line(lambda text: convert(declared, pairs([f"x={text}"])["x"], "it"), text)
     assert value is None or declared is None or type(value) is type(declared)
 
 

@@ -11,7 +11,7 @@ import numpy
 from IPython import get_ipython
 
 from lookuplab import paths
-from lookuplab.results.provenance import of_kernel
+from lookuplab.results.provenance import kernel_parameters
 
 KEPT = paths.RUNS / "course" / "kept"  # a folder with one file per function
 _passed: list[str] = []  # descriptions of the checks that passed in this cell
@@ -62,7 +62,7 @@ def _say_so(cell: Any) -> None:
 
 def _checked(lines: list[str]) -> list[str]:
     # before each cell: raises an error for a wrong parameter, so that the cell does not run with it
-    of_kernel()
+    kernel_parameters()
     return lines
 
 

@@ -44,7 +44,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt, complete
 from lookuplab.models.completions import visible
 from lookuplab.models.names import is_remote, split_options
-from lookuplab.models.remote import RemoteModel, said
+from lookuplab.models.remote import RemoteModel, content_text
 from lookuplab.models.store import canonical
 from lookuplab.retrieval.rankers import identifier_words
 
@@ -112,7 +112,7 @@ class Turns(RemoteModel):
             fields |= {"tools": [LOOKUP], "tool_choice": asked["tools"]}
         choice, usage = self._ask(fields | self.extra)
         message = choice.get("message") or {}
-        text = said(message.get("content"))
+        text = content_text(message.get("content"))
         calls = (message.get("tool_calls") or [])[:MOST]
         calls = [sent(call["function"]) for call in calls]
         reason = choice.get("finish_reason")
@@ -129,7 +129,7 @@ def sent(function: dict[str, Any]) -> list[str]:
     """
     both = function.get("name"), function.get("arguments")
     texts = (one if isinstance(one, str) else canonical(one) for one in both)
-    return [said(text)[: 4 * LONGEST] for text in texts]
+    return [content_text(text)[: 4 * LONGEST] for text in texts]
 
 
 def count(number: object) -> int:
@@ -146,7 +146,7 @@ def query_of(name: str, arguments: str) -> str | None:
     query = given.get("query") if isinstance(given, dict) else None
     if name != "lookup" or not isinstance(query, str) or not query.strip():
         return None
-    return said(query).strip()[:LONGEST]
+    return content_text(query).strip()[:LONGEST]
 
 
 @dataclass

@@ -23,7 +23,7 @@ from lookuplab import python_sources
 from lookuplab.models import Completion
 from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import UNFINISHED, decoded
+from lookuplab.models.tokens import UNFINISHED, decode
 from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
 from lookuplab.toolgen.evaluation import Original, with_prediction
 from lookuplab.toolgen.functions import Function
@@ -123,7 +123,7 @@ class Writer:
 
     def _spelled(self, prompt: list[int], written: list[int]) -> str:
         """Return the function so far, without marks."""
-        start, whole = decoded(self.model.tokenizer, [prompt, prompt + written])
+        start, whole = decode(self.model.tokenizer, [prompt, prompt + written])
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> Trie | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import Trie
-from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
+from lookuplab.models.tokens import TAIL, UNFINISHED, decode
 from lookuplab.toolgen.generation import Question, ToolConstraint, ToolUse
 from lookuplab.toolgen.jedi_tool import suggestions
 from lookuplab.toolgen.marking import SKIPPED
@@ -88,7 +88,7 @@ class InDoubt(ToolConstraint):
         ``blank``.
         """
         tail: Sequence[int] = list(self.before[-TAIL:])
-        start, whole = decoded(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])
+        start, whole = decode(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])
         text = whole[len(start) :] + blank
         self.unanswered = True
         if text.endswith(UNFINISHED):  # the last token ends inside a character

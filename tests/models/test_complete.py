@@ -95,7 +95,7 @@ def test_answers_that_are_empty_or_cut_off_are_counted_once_for_each_model(monke
     texts[3]["finish_reason"] = "length"
     for _ in range(2):
         ask(many_prompts(1), FOUR, False, chat=True, changes=texts)
-    assert completions.unfinished() == ["toy: 2 of 4 answers empty, 1 cut off"]
+    assert completions.unfinished_answers() == ["toy: 2 of 4 answers empty, 1 cut off"]
 
 
 class Rule:
@@ -172,7 +172,7 @@ def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     monkeypatch.setattr(completions, "OTHERS", 8)
     monkeypatch.setenv("LOOKUPLAB_SHARE", "0/3")
     with CompletionStore(file) as opened:
-        own, *rest = completions.turns(opened, keys := [f"x/{n:x}/0" for n in range(60)])
+        own, *rest = completions.key_batches(opened, keys := [f"x/{n:x}/0" for n in range(60)])
     assert own == keys[::3] and sorted(sum(rest, own)) == sorted(keys)
     assert max(map(len, rest)) == 8
     whole, first = ask(many_prompts(60), store=file)
@@ -230,7 +230,7 @@ def test_samples_of_a_prompt_stay_together_and_two_processes_come_to_others_in_o
     orders = []
     for number in (0, 1):
         monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/3")
-        _, *others = completions.turns(store, keys)
+        _, *others = completions.key_batches(store, keys)
         order = [key.split("/")[1] for some in others for key in some]
         assert order[::2] == order[1::2]
         orders.append([n for n in order[::2] if int(n, 16) % 3 == 2])

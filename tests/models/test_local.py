@@ -34,7 +34,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
 from lookuplab.models.local import LocalModel, cache_numbers
-from lookuplab.models.tokens import decoded
+from lookuplab.models.tokens import decode
 
 PROMPTS = [
     Prompt(
@@ -98,7 +98,7 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
         # answer
         assert one.token_ids == tuple(whole[len(before) or 1 :].tolist())
         assert_log_probabilities(model, prompt, one)
-        start, whole = decoded(model.tokenizer, [before, [*before, *one.token_ids]])
+        start, whole = decode(model.tokenizer, [before, [*before, *one.token_ids]])
         assert start + one.text == whole
 
 

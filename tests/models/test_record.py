@@ -132,7 +132,7 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_five_and_depends_on_th
     keys = {f"success f:{at} {version}": [] for at in range(1000) for version in range(4)}
     keys |= {f"dependencies f:{at} 0": [] for at in range(70)} | {"rare f 0": []}
     write_file("judgements", keys, folder / "judgements.parquet")
-    one, other = (record.sampled("judgements", record.Audit(0.02, seed)) for seed in "12")
+    one, other = (record.draw_sample("judgements", record.Audit(0.02, seed)) for seed in "12")
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 5, "rare": 1}
     functions = {key.rpartition(" ")[0] for key, kind in one.items() if kind == "success"}

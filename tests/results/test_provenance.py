@@ -10,7 +10,7 @@ from traitlets.config import Config
 
 from lookuplab.errors import UserError
 from lookuplab.results.artifact import Artifact
-from lookuplab.results.provenance import of_kernel
+from lookuplab.results.provenance import kernel_parameters
 
 DECLARED = 'profile = "mini"  # a\nmodels = ["a", "b"]  # b\nrate = 0.5  # c\nlimit = 0  # d'
 MADE = 'artifact = Artifact("demo", "counts", profile)'
@@ -72,4 +72,4 @@ def test_what_the_notebook_has_changed_since_stays(kernel):
 
 def test_the_parameters_of_the_kernel_are_the_injected_ones_over_the_notebooks_own(kernel):
     kernel(injected("limit = 2"), MADE)
-    assert of_kernel() == {"profile": "mini", "models": ["a", "b"], "rate": 0.5, "limit": 2}
+    assert kernel_parameters() == {"profile": "mini", "models": ["a", "b"], "rate": 0.5, "limit": 2}

@@ -56,8 +56,8 @@ def record_of(kit, monkeypatch):
                 cold.setenv(name, value)
             for one in code:
                 exec(one, {"tasks": 3})
-        audit.complete(is_whole)
-        write(audit.cold())
+        audit.mark_complete(is_whole)
+        write(audit.cold_folder())
 
     return run
 
@@ -65,7 +65,7 @@ def record_of(kit, monkeypatch):
 def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row(kit, record_of):
     said = kit.said("reproduce demo --cold")
     assert "0 from the record" in said and "5 new" in said
-    write(audit.cold())
+    write(audit.cold_folder())
     assert not audit.about()["runs"][0]["whole"]
     cold = kit.output("asks"), kit.output("judges")
     shutil.rmtree(kit.root / "runs" / "mini")

@@ -23,7 +23,7 @@ def place(tmp_path):
 
 
 def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left_out(place):
-    table, rest = run.shown(place)
+    table, rest = run.artifact_lines(place)
     lines = table.split("\n")
     assert len(lines) == 1 + run.MOST_ROWS and len(lines[0]) <= run.WIDTH
     assert lines[0].split()[:4] == ["model", "condition", "valid_percent", "other_0_percent"]
@@ -33,7 +33,7 @@ def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left
 
 def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeypatch):
     monkeypatch.setattr(run, "WIDTH", 50)
-    table, rest = run.shown(place)
+    table, rest = run.artifact_lines(place)
     assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
 
 
@@ -45,9 +45,9 @@ def test_a_run_that_replaced_committed_files_says_how_to_undo_that(kit):
         file.write_text("1")
     for words in (["init", "-q"], ["add", "figures"], ["commit", "-q", "-m", "m"]):
         subprocess.run(git + words, check=True)
-    assert run.undoing([place]) == ""
+    assert run.undo_hint([place]) == ""
     files[1].write_text("2")
-    said = run.undoing([place])
+    said = run.undo_hint([place])
     assert said.count("\n") == 0
     subprocess.run(said.partition("to undo: ")[2].split(), check=True, cwd=kit.root)
     assert files[1].read_text() == "1"

@@ -10,7 +10,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
-from lookuplab.results.provenance import fitted
+from lookuplab.results.provenance import convert
 from lookuplab.run import cluster, downloads
 from lookuplab.run.commands import pairs
 from lookuplab.run.commands.run import asked
@@ -217,7 +217,7 @@ def test_a_value_is_yaml_of_the_declared_type_and_a_text_where_a_list_belongs_is
     """A line gives the notebook's own value, what the user types, and what the notebook gets."""
     own, given, wanted = line.split(" | ")
     declared = ast.literal_eval(own)
-    assert repr(fitted(declared, pairs([f"x={given}"])["x"], "it")) == wanted
+    assert repr(convert(declared, pairs([f"x={given}"])["x"], "it")) == wanted
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(

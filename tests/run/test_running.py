@@ -123,7 +123,7 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     ],
 )
 def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
-    plain = runner._plain(runner.Failure(3, "a line", "OSError", error, "a traceback"))
+    plain = runner._as_user_error(runner.Failure(3, "a line", "OSError", error, "a traceback"))
     assert plain.evalue.startswith(said)
     assert (plain.ename == "UserError") == said.startswith("cannot use")
 
@@ -239,10 +239,10 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
     for job in running, ended:
         job.beside(".log").parent.mkdir(parents=True, exist_ok=True)
         job.beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
-    shown = runner._under_way([running, ended, waiting], {id(ended)}, 0)
+    shown = runner._progress_lines([running, ended, waiting], {id(ended)}, 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
     # a log of an earlier run is not shown
-    assert not [*runner._under_way([running], {}, time.time() + 9)]
+    assert not [*runner._progress_lines([running], {}, time.time() + 9)]
 
 
 # Notebooks that are up to date

@@ -12,7 +12,7 @@ from tokenizers import normalizers
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.tokens import decoded
+from lookuplab.models.tokens import decode
 from lookuplab.toolgen.generation import Vocabulary
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, read_pairs
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
@@ -70,7 +70,7 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
         assert example.exact and example.answer.count(mark) == 9
         prompt = example.prompt if kind == "decoder" else []
         row = [token for token in example.answer if token != mark]
-        start, whole = decoded(tokenizer, [prompt, prompt + row])
+        start, whole = decode(tokenizer, [prompt, prompt + row])
         assert whole == start + bare.answer(kind)
 
 

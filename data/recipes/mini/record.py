@@ -175,7 +175,7 @@ def main() -> None:
       lookuplab reproduce --cold
       python -m recipes.mini.record
     """
-    write(audit.cold())
+    write(audit.cold_folder())
     click.echo(f"written: {record.folder()}")
 
 

@@ -9,8 +9,8 @@ no weights are loaded and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
 process first generates the answers to its own share of the prompts. Then it generates answers from
-the shares of other processes, if these have not made them yet (``turns``). Judgements are divided
-in the same way (``AnswerStore.unmade``).
+the shares of other processes, if these have not made them yet (``key_batches``). Judgements are
+divided in the same way (``AnswerStore.unmade``).
 """
 
 import csv
@@ -296,10 +296,10 @@ def find_or_generate(
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
             try:
                 with bar:
-                    for now in turns(store, missing):
+                    for now in key_batches(store, missing):
                         while now:
                             asked = {key: by_key[key] for key in now}
-                            now = make(model, asked, decoding, store, bar)
+                            now = generate_missing(model, asked, decoding, store, bar)
             except UserError as error:
                 made = len(store.present(missing))
                 left = f"; {made} of {len(missing)} prompts are answered: run it again for the rest"
@@ -310,7 +310,7 @@ def find_or_generate(
                 )
             # in an audit, ``missing`` includes recorded keys; their recorded answers are used
             answers = store.get(missing) | answers
-    completions = [_restored(answers[key], *name) for key, name in zip(keys, names, strict=True)]
+    completions = [_restore(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # scored continuations do not count as answers in ENDED and the log
         return completions
     for key, completion in zip(keys, completions, strict=True):
@@ -328,7 +328,7 @@ def find_or_generate(
     return completions
 
 
-def make(
+def generate_missing(
     model: Model,
     asked: Mapping[str, CompletionRequest],
     decoding: Decoding | None,
@@ -363,7 +363,7 @@ def make(
     return []
 
 
-def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
+def key_batches(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
     """Yield lists of keys whose answers this process should generate. The first list is the
     process's own share. Each further list has at most OTHERS unanswered keys from the shares of
     other processes. A single process gets all keys at once.
@@ -393,7 +393,7 @@ def turns(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]
             yield now
 
 
-def unfinished() -> list[str]:
+def unfinished_answers() -> list[str]:
     """Return a line of text for each model that gave unfinished answers. Only answers that this
     process (a notebook's kernel) has used are counted. An answer is unfinished if it is empty apart
     from reasoning, or was cut off at ``max_new_tokens``.
@@ -448,7 +448,7 @@ def keys_of(
         yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
-def _restored(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
+def _restore(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
     """Return a stored answer as the Completion for the prompt with the id ``name``. The stored id
     may differ from ``name``, because equal prompts share an answer. Lists become tuples again.
     """

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lookuplab.errors import UserError
-from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
+from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -132,7 +132,7 @@ class NameTries:
         """
         begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
         rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
-        before, *texts = decoded(self._tokenizer, rows)
+        before, *texts = decode(self._tokenizer, rows)
         return [text[len(before) :] for text in texts]
 
     @cached_property

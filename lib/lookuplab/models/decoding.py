@@ -35,7 +35,7 @@ from lookuplab.models.constraint import Constraint, Lost
 from lookuplab.models.fast import Fast, Packed
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
-from lookuplab.models.tokens import TAIL, decoded, speller
+from lookuplab.models.tokens import TAIL, decode, speller
 from lookuplab.work import say
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class DecodingRow:
         last token gets U+FFFD as its text.
         """
         if not self.pieces[-1]:
-            start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
+            start, whole = decode(self.tokenizer, [self.tail, self.tail + self.tokens])
             self.pieces[-1] = whole[len(start) + len("".join(self.pieces)) :]
         return Completion(
             self.prompt.id,

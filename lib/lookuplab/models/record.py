@@ -155,7 +155,7 @@ class Audit(NamedTuple):
         """Return the keys of those answers in the stores called ``name`` that the current audit
         generates again. There are none if there is no audit.
         """
-        return sampled(name, stated) if (stated := cls.stated()) else ()
+        return draw_sample(name, stated) if (stated := cls.stated()) else ()
 
     @classmethod
     def stated(cls) -> "Audit | None":
@@ -177,7 +177,7 @@ def kinds(name: str) -> dict[str, list[str]]:
 
 
 @cache
-def sampled(name: str, audit: Audit) -> dict[str, str]:
+def draw_sample(name: str, audit: Audit) -> dict[str, str]:
     """Return {key: kind} for the rows that an audit generates again. Each row has a hash of the
     audit's seed and of the row's prompt or function. The audit draws the rows of each kind with the
     smallest hashes.

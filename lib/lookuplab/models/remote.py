@@ -399,7 +399,7 @@ class RemoteModel:
         choice, usage = self._ask(asked | self.extra)
         read = int(usage.get("prompt_tokens") or 0)
         message = choice.get("message") or {}
-        text = said(message.get("content") if self.chat else choice.get("text"))
+        text = content_text(message.get("content") if self.chat else choice.get("text"))
         finish = self._finish(choice.get("finish_reason"), text)
         given = choice.get("logprobs") or {}
         told = self._log_probabilities(given, text)
@@ -447,11 +447,11 @@ class RemoteModel:
         """
         if not (self.logprobs and text):
             return []
-        told = listed(given)
+        told = logprob_pairs(given)
         if not told or any(None in pair for pair in told):
             what = "log-probability for each piece" if told else "log-probabilities"
             raise self._without_logprobs(f"gives no {what}")
-        parts = spelled(text, [piece for piece, _ in told])
+        parts = align_pieces(text, [piece for piece, _ in told])
         if not parts:
             raise self._without_logprobs(
                 f"gives log-probabilities of pieces that do not spell its text ({told[0][0]!r} ...)"
@@ -459,7 +459,7 @@ class RemoteModel:
         return [(part, number) for part, (_, number) in zip(parts, told, strict=False)]
 
 
-def said(content: Any) -> str:
+def content_text(content: Any) -> str:
     """Return a reply's content as one text. Some servers send the content in parts; parts that have
     no ``text``, such as reasoning, are left out. Surrogates are replaced by U+FFFD, because they
     cannot be stored.
@@ -469,7 +469,7 @@ def said(content: Any) -> str:
     return HALVES.sub(UNFINISHED, content or "")
 
 
-def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
+def logprob_pairs(given: dict[str, Any]) -> list[tuple[Any, Any]]:
     """Return (token, log-probability) pairs as a reply has them. None stands for a token or a
     log-probability that the server left out.
     """
@@ -481,7 +481,7 @@ def listed(given: dict[str, Any]) -> list[tuple[Any, Any]]:
     return list(zip_longest(*both))
 
 
-def spelled(text: str, pieces: Sequence[str]) -> list[str]:
+def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
     """Return, for each piece, the part of the text that it spells. Return [] if the pieces do not
     add up to the text.
 

@@ -26,7 +26,7 @@ def continuations(
     tokens of the text before it are then cut off. An attempt succeeds if ``tail`` and the remaining
     tokens together decode to exactly the decoded ``tail`` and the text.
     """
-    before = decoded(tokenizer, [list(tail)])[0]
+    before = decode(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
     for anchor in dict.fromkeys([before, *ANCHORS]):
         left = [i for i, ids in enumerate(found) if ids is None]
@@ -35,7 +35,7 @@ def continuations(
         read = [anchor, *(anchor + texts[i] for i in left)]
         alone, *whole = tokenizer(read, add_special_tokens=False, verbose=False)["input_ids"]
         ids = [row[len(alone) :] for row in whole]
-        spelled = decoded(tokenizer, [[*tail, *row] for row in ids])
+        spelled = decode(tokenizer, [[*tail, *row] for row in ids])
         for i, row, text in zip(left, ids, spelled, strict=True):
             if row and text == before + texts[i]:
                 found[i] = row
@@ -55,7 +55,7 @@ def speller(
     return partial(stream.step, tokenizer.backend_tokenizer)
 
 
-def located(
+def token_spans(
     tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Return the token ids of a text, and the position of each token in the text as (start, end),
@@ -66,7 +66,7 @@ def located(
     return read["input_ids"], read["offset_mapping"]
 
 
-def decoded(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
+def decode(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
     """Return the decoded text of each row of tokens, without special tokens."""
     texts: list[str] = tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False

@@ -183,7 +183,7 @@ def train(
     # counted from the configuration, because the head of a model that was loaded in 16 bits has an
     # additional copy of its weight in float32
     parameters = trained_share(module.config, recipe)[1]
-    model = prepared(module, recipe, token)
+    model = prepare(module, recipe, token)
     # 1. train, from the last checkpoint of the same run if there is one
     work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # a copy, because ``tokenizer`` is saved later, unchanged
@@ -368,7 +368,7 @@ class Milestones(TrainerCallback):
             Path(args.output_dir or "", f"checkpoint-{state.global_step}", "complete").touch()
 
 
-def prepared(module: Any, recipe: Recipe, token: int | None = None) -> Any:
+def prepare(module: Any, recipe: Recipe, token: int | None = None) -> Any:
     """Return the model to train: the module itself or, with LoRA, the frozen module with adapters
     on ``recipe.lora_targets``, by default the attention's four projections.
 
@@ -431,5 +431,5 @@ def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
     with torch.device("meta"):
         module = kind.from_config(config)
         everything = module.num_parameters()
-        prepared(module, recipe)
+        prepare(module, recipe)
         return module.num_parameters(only_trainable=True), everything

@@ -22,7 +22,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_memory
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
-from lookuplab.results.provenance import figures_of, of_kernel
+from lookuplab.results.provenance import figures_of, kernel_parameters
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
@@ -49,7 +49,8 @@ class Artifact:
     quoted: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        of_kernel()  # raises UserError for a wrong parameter, before the notebook computes anything
+        # raises UserError for a wrong parameter, before the notebook computes anything
+        kernel_parameters()
 
     @cached_property
     def place(self) -> Path:
@@ -84,7 +85,7 @@ class Artifact:
         Raises UserError for an unknown or missing column, a duplicate row, or an interval whose
         lower end is above its upper end.
         """
-        from lookuplab.models.completions import unfinished
+        from lookuplab.models.completions import unfinished_answers
 
         check_memory()
         table = self._checked(frame)
@@ -94,7 +95,7 @@ class Artifact:
             "profile": self.profile,
             "timed": timed,
             "seeds": seeds,
-            "parameters": provenance.public(of_kernel() | dict(parameters or {})),
+            "parameters": provenance.publishable(kernel_parameters() | dict(parameters or {})),
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
         }
@@ -105,7 +106,7 @@ class Artifact:
         # full path is clearer
         is_run = "LOOKUPLAB_FIGURES" in os.environ
         print(f"written: {provenance.relative(self.place) if is_run else self.place}.csv")
-        for line in unfinished():
+        for line in unfinished_answers():
             print(line)
         return table
 
@@ -178,15 +179,15 @@ class Artifact:
 
     def _public(self, text: str) -> str:
         """Return ``text`` with the values of the notebook's parameters made fit for publication:
-        models get their names in tables, and paths are shortened (``provenance.public``).
+        models get their names in tables, and paths are shortened (``provenance.publishable``).
         """
-        given = of_kernel() or read_record(self.place)["parameters"]
+        given = kernel_parameters() or read_record(self.place)["parameters"]
         names = {}
         for parameter, value in given.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
                     is_model = re.search("models?$", parameter)
-                    names[item] = table_name(item) if is_model else provenance.public(item)
+                    names[item] = table_name(item) if is_model else provenance.publishable(item)
         # longest first, because one value may be a part of another
         for item in sorted(names, key=len, reverse=True):
             text = text.replace(item, names[item])

@@ -314,7 +314,7 @@ class JudgedClaim:
         """
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
-        comparisons = _comparisons(self.claim, _printed(self.claim.paper, self.claim.artifact))
+        comparisons = _comparisons(self.claim, _paper_rows(self.claim.paper, self.claim.artifact))
         return tuple(each for each in comparisons if not math.isnan(each.value))
 
     @property
@@ -386,13 +386,13 @@ def load(file: Path = FILE) -> list[Claim]:
     the file and the entry's position, and quotes the entry.
     """
     try:
-        return [*_loaded(file, file.read_bytes())]
+        return [*_parse_claims(file, file.read_bytes())]
     except OSError as error:
         raise UserError(f"cannot read {file}: {error}") from error
 
 
 @cache  # to write a page, the claims are needed once for each profile
-def _loaded(file: Path, content: bytes) -> list[Claim]:
+def _parse_claims(file: Path, content: bytes) -> list[Claim]:
     try:
         # the loader in C takes a tenth of the time of safe_load
         entries = paths.parse(partial(yaml.load, Loader=yaml.CSafeLoader), content)
@@ -406,7 +406,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
                 floors[entry["paper"]] = Floor(**entry["floor"])
                 continue
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
-            for each in filter(None, (claim, on_published(claim))):
+            for each in filter(None, (claim, published_claim(claim))):
                 list(inequalities(each, ["any"]))  # raises an error if a field is missing
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
@@ -419,7 +419,7 @@ def _loaded(file: Path, content: bytes) -> list[Claim]:
     return list(claims.values())
 
 
-def on_published(claim: Claim) -> Claim | None:
+def published_claim(claim: Claim) -> Claim | None:
     """Return the claim with its test on published answers, or None if it has no such test."""
     return replace(claim, folder=PUBLISHED, **claim.published) if claim.published else None
 
@@ -450,7 +450,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     for claim in claims:
         if claim.check_in == folder.name:
             claim = replace(claim, role="check")
-        tested = on_published(claim) if folder.name == PUBLISHED else claim
+        tested = published_claim(claim) if folder.name == PUBLISHED else claim
         if tested is None or not (file := folder / f"{tested.artifact_id}.csv").exists():
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
@@ -644,7 +644,7 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
 
 
 @cache
-def _printed(paper_: str, artifact: str) -> list[_Row]:
+def _paper_rows(paper_: str, artifact: str) -> list[_Row]:
     """Return the rows with the paper's own numbers."""
     return _rows(paper.values(paper_, artifact))
 

@@ -126,7 +126,7 @@ def grouped_bars(
     rows = _rows(frame, metric)
     width = 66 // rows[groups].nunique()  # 66 characters fit below the x axis
     kinds = looks(_present(order, rows[bars]))
-    rows = rows.assign(x=[_wrapped(name, width) for name in rows[groups]], kind=rows[bars])
+    rows = rows.assign(x=[_wrap(name, width) for name in rows[groups]], kind=rows[bars])
     dodge = [so.Dodge(by=["group"], gap=0.08)]
     interval = {"ymin": "ci_low", "ymax": "ci_high", "color": None}
     layers: list[Layer] = [
@@ -136,7 +136,7 @@ def grouped_bars(
         (so.Dot(marker="D", edgecolor=DARK, **HOLLOW), dodge, {"y": "paper_value", "color": None}),
     ]
     keys = _keys(rows, kinds, marker="s", markersize=9, linestyle="none")
-    figure = _drawn(rows, layers, kinds, keys, {"x": "x"}, **texts)
+    figure = _draw(rows, layers, kinds, keys, {"x": "x"}, **texts)
     [axes] = figure.axes
     axes.set_ylim(0, top)
     if top is None:
@@ -167,8 +167,7 @@ def dots_with_intervals(
     kinds = looks(_present(classes, rows["class"]))
     named = policies if isinstance(policies, Mapping) else {}
     labels = {
-        name: _wrapped(named.get(name, name.replace("_", " ")), 32 if panels else 40)
-        for name in heads
+        name: _wrap(named.get(name, name.replace("_", " ")), 32 if panels else 40) for name in heads
     }
     y = pd.Categorical(rows["head"].map(labels), [*dict.fromkeys(labels.values())])
     rows = rows.assign(y=y, kind=rows["class"])[rows["head"].isin(heads)]
@@ -187,7 +186,7 @@ def dots_with_intervals(
             {"x": "paper_value", **BY_KIND},
         ),
     ]
-    figure = _drawn(
+    figure = _draw(
         rows,
         layers,
         kinds,
@@ -272,7 +271,7 @@ def curves(
         levels = levels.assign(level=levels.value, value=np.nan, ci_low=np.nan, paper_value=np.nan)
         ends = levels.assign(x=back(last + 0.06 * (last - first)), end=levels.level)
         rows = pd.concat([rows, levels.assign(x=back(first)), ends])
-    return _drawn(
+    return _draw(
         rows.reindex(columns=[*dict.fromkeys([*rows, "level", "end"])]).reset_index(drop=True),
         layers,
         kinds,
@@ -315,7 +314,7 @@ def plain_log(axis: XAxis | YAxis) -> None:
     axis.minorticks_off()
 
 
-def _drawn(
+def _draw(
     rows: pd.DataFrame,
     layers: Iterable[Layer],
     kinds: Mapping[str, Style],
@@ -350,9 +349,7 @@ def _drawn(
             orient = "y" if "y" in variables else "x"
             plot = plot.add(mark, *moves, orient=orient, legend=False, **shown)
     if panels:
-        plot = plot.facet(panels, wrap=columns).label(
-            title=lambda name: _wrapped(name, 66 // columns)
-        )
+        plot = plot.facet(panels, wrap=columns).label(title=lambda name: _wrap(name, 66 // columns))
     colours, markers = (
         {name: look[key] for name, look in kinds.items()} for key in ("color", "marker")
     )
@@ -409,7 +406,7 @@ def _draw_keys(
     figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(styles) // columns))
     figure.legend(
         handles=[Line2D([], [], label=label, **style) for label, style in styles.items()],
-        title=_wrapped(title, 78),
+        title=_wrap(title, 78),
         title_fontsize=11,
         fontsize=9,
         loc="outside upper left",
@@ -436,7 +433,7 @@ def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style
     return keys
 
 
-def _wrapped(text: str, width: int) -> str:
+def _wrap(text: str, width: int) -> str:
     return fill(text, width, break_on_hyphens=False)
 
 

@@ -39,7 +39,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
     hashes: dict[str, str] = {}
     for path in data:
-        name = public(path)
+        name = publishable(path)
         found = content_hash(paths.located(path))
         # two files outside the checkout may have the same public name, so the hash is added
         hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
@@ -54,7 +54,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "processor": processor(),
         "device": device(),
         "threads": threads(),
-        "models": [public(dict(getattr(model, "identity", model))) for model in models],
+        "models": [publishable(dict(getattr(model, "identity", model))) for model in models],
         "data": hashes,
     }
 
@@ -140,7 +140,7 @@ def relative(value: Any) -> Any:
     return _each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
 
 
-def public(value: Any) -> Any:
+def publishable(value: Any) -> Any:
     """Return ``value`` with paths that can be published, because they reveal nothing about this
     machine. A path inside the checkout becomes relative to the checkout. Of a path outside the
     checkout, only the last part is kept (of ``FOLDER/*``, the last two parts).
@@ -160,7 +160,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 # 2. The notebook that this kernel executes, whatever started the kernel
 
 
-def of_kernel() -> dict[str, Any]:
+def kernel_parameters() -> dict[str, Any]:
     """Return the notebook's parameters, such as ``{"models": ["mini-small"], "limit": 0}``, after
     checking the values that papermill injected. Outside a kernel, and before the parameters cell
     has run, return {}.
@@ -175,13 +175,13 @@ def of_kernel() -> dict[str, Any]:
     declared: dict[str, Any] = {}
     found: dict[str, Any] = {}
     for source in shell.user_ns["In"] if shell else ():
-        values = assigned(source)
+        values = assigned_values(source)
         if source.startswith(INJECTED) and declared:
             if values is None:
                 raise UserError("the injected parameters are not all plain values")
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
-                found[name] = fitted(declared[name], value, f"parameter {name!r}")
+                found[name] = convert(declared[name], value, f"parameter {name!r}")
                 # a value that the notebook has assigned to the name since then is kept
                 if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
@@ -191,7 +191,7 @@ def of_kernel() -> dict[str, Any]:
     return found
 
 
-def assigned(source: str) -> dict[str, Any] | None:
+def assigned_values(source: str) -> dict[str, Any] | None:
     """Return {name: value} for the source of a cell that only assigns plain values to names, and
     None for any other source.
     """
@@ -208,7 +208,7 @@ def assigned(source: str) -> dict[str, Any] | None:
     return values
 
 
-def fitted(declared: Any, value: Any, what: str) -> Any:
+def convert(declared: Any, value: Any, what: str) -> Any:
     """Return ``value`` with the type of the ``declared`` value:
 
     - If ``declared`` is a list, a single value becomes a list with one item. Each item must have
@@ -224,7 +224,7 @@ def fitted(declared: Any, value: Any, what: str) -> Any:
         return type(declared)()
     if isinstance(declared, list):
         items = value if isinstance(value, list | tuple) else [value]
-        return [fitted((declared or [None])[0], item, what) for item in items]
+        return [convert((declared or [None])[0], item, what) for item in items]
     kind = type(declared)
     if kind is float and type(value) in (int, str):
         with suppress(ValueError, OverflowError):
@@ -251,7 +251,7 @@ def figures_of(artifact: str) -> Path:
             for file in paths.NOTEBOOKS.glob("*/[!.]*.ipynb")
             if artifact in saved_in(file.read_text("utf-8").replace("\\", ""))
         ]
-        if saving and original(artifact, saving).resolve() not in named:
+        if saving and original_notebook(artifact, saving).resolve() not in named:
             return paths.RUNS / "copies" / named[0].stem
     return paths.RUNS / "figures"
 
@@ -263,7 +263,7 @@ def saved_in(code: str) -> dict[str, str]:
     return {f"{found[1]}/{found[2]}": found[0] for found in _ARTIFACT.finditer(code)}
 
 
-def original(artifact: str, files: Collection[Path]) -> Path:
+def original_notebook(artifact: str, files: Collection[Path]) -> Path:
     """Return the original among the notebooks that save the same artifact. A file in the kit's
     folder of notebooks is preferred; among these, a file tracked by git; among these, the file that
     is named after the artifact; and among these, the one with the shortest name.

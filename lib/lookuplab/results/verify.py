@@ -149,7 +149,7 @@ class Differences:
         ]
 
 
-def committed(profile: str) -> dict[str, bytes]:
+def committed_files(profile: str) -> dict[str, bytes]:
     """Return {path: content} of a profile's figures in git's HEAD. Raises UserError if there are
     none.
     """
@@ -169,7 +169,7 @@ def committed(profile: str) -> dict[str, bytes]:
         return {name.removeprefix(f"{folder}/"): files.read(name) for name in names}
 
 
-def fresh(folder: Path) -> dict[str, bytes]:
+def fresh_files(folder: Path) -> dict[str, bytes]:
     """Return {path: content} of the figures below a folder. Raises UserError if there are none."""
     files = {
         file.relative_to(folder).as_posix(): file.read_bytes()

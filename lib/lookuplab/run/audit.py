@@ -27,7 +27,7 @@ from lookuplab.models.store import (
     elsewhere,
 )
 from lookuplab.results import provenance
-from lookuplab.run.commands import claimed
+from lookuplab.run.commands import claim
 from lookuplab.run.runner import surroundings
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
@@ -40,7 +40,7 @@ STORES: tuple[type[AnswerStore], ...] = (
 )
 
 
-def cold() -> Path:
+def cold_folder() -> Path:
     """Return the folder with the stores of a cold run. A cold run does not use the record."""
     return paths.RUNS / "cold"
 
@@ -50,9 +50,12 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
     interrupted cold run are kept, so that it can be continued. The stores of a complete cold run
     are removed, unless the new run is only previewed (``is_preview``).
     """
-    if (cold() / "run.json").is_file() and not is_preview:  # the earlier run is complete
-        shutil.rmtree(cold())
-    return {record.RECORD_VARIABLE: "off", STORE_VARIABLE: str(cold() / "completions.sqlite")}
+    if (cold_folder() / "run.json").is_file() and not is_preview:  # the earlier run is complete
+        shutil.rmtree(cold_folder())
+    return {
+        record.RECORD_VARIABLE: "off",
+        STORE_VARIABLE: str(cold_folder() / "completions.sqlite"),
+    }
 
 
 def audit_environment(audit: record.Audit | None) -> dict[str, str]:
@@ -60,12 +63,12 @@ def audit_environment(audit: record.Audit | None) -> dict[str, str]:
     return {record.RECORD_VARIABLE: str(audit)} if audit else {}
 
 
-def complete(is_whole: bool) -> None:
+def mark_complete(is_whole: bool) -> None:
     """Write ``run.json`` to the folder of a cold run's stores. The file means that the run is
     complete, and says whether it included all papers (``is_whole``).
     """
     told = {**provenance.describe(), "whole": is_whole}
-    paths.write_lines(cold() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
+    paths.write_lines(cold_folder() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
 
 
 # 1. What the record depends on
@@ -126,16 +129,16 @@ def begin(share: str) -> record.Audit:
             "there is no record to audit, or LOOKUPLAB_RECORD=off; `python -m recipes.mini.record` "
             "writes one"
         )
-    claimed(folder())
+    claim(folder())
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(float(percentage[1]) / 100, seed)
     stated = canonical([audit, surroundings()])
-    if not statement().is_file() or statement().read_text("utf-8").strip() != stated:
+    if not audit_file().is_file() or audit_file().read_text("utf-8").strip() != stated:
         # a new audit must not find rows that an earlier one generated
         for kind in STORES:
             with kind() as store:
-                store.forget(record.sampled(kind.name, audit))
-        paths.write_lines(statement(), [stated])
+                store.forget(record.draw_sample(kind.name, audit))
+        paths.write_lines(audit_file(), [stated])
     return audit
 
 
@@ -144,7 +147,7 @@ def folder() -> Path:
     return paths.RUNS / "audit"
 
 
-def statement() -> Path:
+def audit_file() -> Path:
     """Return the path of the file that describes an unfinished audit."""
     return folder() / "audit.json"
 
@@ -160,7 +163,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     rows = made = 0
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
     for kind in STORES:
-        sample = record.sampled(kind.name, audit)
+        sample = record.draw_sample(kind.name, audit)
         with kind() as store:
             anew = store.get(sample)
         recorded = record.rows(kind.name, anew)
@@ -187,7 +190,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     failed = code or differing or (not made and every)
     print(f"audit: {'FAILED: ' if failed else ''}{result}")
     if code == 0:  # complete: the next audit starts from the beginning
-        statement().unlink()
+        audit_file().unlink()
     return code or int(bool(failed))
 
 

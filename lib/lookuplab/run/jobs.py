@@ -30,7 +30,7 @@ from lookuplab.models.names import (
     split_options,
     table_name,
 )
-from lookuplab.results.provenance import fitted, relative
+from lookuplab.results.provenance import convert, relative
 from lookuplab.run import downloads
 from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_names
 from lookuplab.stackoverflow.corpus import PUBLISHED
@@ -89,7 +89,7 @@ class Profile:
         """Return the profile's name, such as ``paper``. With ``by_model``, models from the command
         line are part of the name: ``paper/bigcode--starcoder2-3b``.
         """
-        models = [model for value in self._models for model in fitted([""], value, "models")]
+        models = [model for value in self._models for model in convert([""], value, "models")]
         addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
         # "@" is kept, so that two revisions of a model have two folders: bigcode--starcoder2-3b and
         # bigcode--starcoder2-3b@main
@@ -131,7 +131,7 @@ def load_profile(name: str) -> Profile:
         profile = Profile(
             file,
             **{
-                field: fitted(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
+                field: convert(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
                 for field, value in (paths.parse(yaml.safe_load, file.read_bytes()) or {}).items()
             },
         )
@@ -274,7 +274,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
     for name, value in declared.items():
         is_model = _MODELS.search(name)
         if name in requested:
-            value = fitted(value, requested[name], f"{notebook.id}: parameter {name!r}")
+            value = convert(value, requested[name], f"{notebook.id}: parameter {name!r}")
         if name in profile.given:
             value = _each(value, _absolute)
         elif is_model and isinstance(value, list):

@@ -15,7 +15,7 @@ import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.results.provenance import assigned, original, saved_in
+from lookuplab.results.provenance import assigned_values, original_notebook, saved_in
 
 PROFILES = Path(__file__).with_name("profiles")
 
@@ -112,7 +112,7 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
         path
         for artifact, places in saving.items()
         if len(places) > 1
-        for path in places - {original(artifact, places)}
+        for path in places - {original_notebook(artifact, places)}
     }
     return [replace(notebook, is_copy=notebook.path in copied) for notebook in notebooks]
 
@@ -170,7 +170,7 @@ def read(path: Path) -> Notebook:
     declared = "".join(source for source, tags in cells if "parameters" in tags)
     # papermill's inspect_notebook cannot be used, because it drops lines with a second "=", even if
     # the second one is in a comment
-    if (values := assigned(declared)) is None:
+    if (values := assigned_values(declared)) is None:
         raise UserError(f"{path}: the parameters cell holds more than plain values")
     code = "\n".join(source for source, _ in cells)
     artifacts = saved_in(code)

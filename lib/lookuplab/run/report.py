@@ -180,7 +180,7 @@ def heading(folder: str) -> str:
     return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()
 
 
-def filled(text: str, place: Path, column: str = "value") -> str:
+def fill(text: str, place: Path, column: str = "value") -> str:
     """Return ``text`` with each ``{model|condition|metric}`` replaced by this number in the
     artifact at ``place``, and each ``{sum|metric}`` by the sum over all rows of the metric. A
     number gets one decimal, or the format after a colon: ``{sum|tasks:.0f}``. Raises KeyError for a
@@ -223,22 +223,22 @@ def sentence(place: Path) -> str:
 
 def alternative(title: str, told: str) -> str:
     """Return the alternative text of a picture, for readers who cannot see it. It is the beginning
-    of ``told``, the notebook's result: about 300 characters (see ``parts``), without intervals, n
-    and Markdown. If ``told`` is "", it is the notebook's ``title``.
+    of ``told``, the notebook's result: about 300 characters (see ``split_text``), without
+    intervals, n and Markdown. If ``told`` is "", it is the notebook's ``title``.
     """
     # intervals follow a digit, "%" or "points"; ``Artifact.tell`` appends the n
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
-    text = parts(values, 300)[0] or title
+    text = split_text(values, 300)[0] or title
     plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
     return plain.removesuffix(";").removesuffix(".") + "."
 
 
-def apart(text: str) -> str:
+def as_list(text: str) -> str:
     """Return a text of more than 600 characters as a Markdown list, any other text unchanged."""
-    return text if len(text) <= 600 else "\n".join(f"- {part}" for part in parts(text, 300))
+    return text if len(text) <= 600 else "\n".join(f"- {part}" for part in split_text(text, 300))
 
 
-def parts(text: str, most: int) -> list[str]:
+def split_text(text: str, most: int) -> list[str]:
     """Split a text into parts of at most ``most`` characters. It is cut only after sentences and
     semicolons, so a part with a long sentence may be longer.
     """
@@ -259,7 +259,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.filters |= {
-    "apart": apart,
+    "as_list": as_list,
     "link": link,
     "counts": Counter,
     "number": claims.number,
@@ -269,7 +269,7 @@ TEMPLATES.globals |= {
     "ROLES": claims.ROLES,
     "DIRECTIONS": claims.DIRECTIONS,
     "SIZES": claims.SIZES,
-    "filled": filled,
+    "fill": fill,
     "heading": heading,
     "opening": opening,
     "alternative": alternative,

@@ -75,7 +75,7 @@ class Part(NamedTuple):
     """This process's part of the work: part ``number``, counted from 0, of ``of`` parts. Each
     process begins with its own part. Then it continues with whatever other processes have not done
     yet, so no process waits. If ``draws`` is False, the process writes its artifacts to a separate
-    folder (see ``apart``). ``in_array`` says that the process belongs to a SLURM array.
+    folder (see ``with_own_folder``). ``in_array`` says that the process belongs to a SLURM array.
     """
 
     number: int = 0
@@ -147,11 +147,13 @@ def run_one(
             return _run(job, threads, part, Path(own), started)
     except LockHeld as error:
         if part.in_array:
-            return run_one(apart(job, part.number), threads, part._replace(in_array=False))
+            return run_one(
+                with_own_folder(job, part.number), threads, part._replace(in_array=False)
+            )
         return Ended(Failure(0, "", "UserError", str(error), ""))
 
 
-def apart(job: Job, number: int) -> Job:
+def with_own_folder(job: Job, number: int) -> Job:
     """Return a copy of the job that writes to a folder of its own, for process ``number`` of those
     that must not write to the usual place.
     """
@@ -198,7 +200,7 @@ def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> End
         for line in (own / "uses").read_text("utf-8").splitlines():
             counts = [*map(add, counts, map(int, line.split()[1:]))]
     if failure:
-        return Ended(_plain(Failure(*failure)), tuple(counts), warned)
+        return Ended(_as_user_error(Failure(*failure)), tuple(counts), warned)
     keep_judged(job, own / JUDGED)
     job.beside(".answers.csv").unlink(missing_ok=True)
     if (answers := own / "answers.csv").is_file():
@@ -216,7 +218,7 @@ def keep_judged(job: Job, made: Path) -> None:
     """
     target = job.beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
-    head = json.dumps(provenance.public(about), default=str) + "\n"
+    head = json.dumps(provenance.publishable(about), default=str) + "\n"
     if target.is_file():
         with gzip.open(target, "rt", encoding="utf-8") as kept:
             is_other = kept.readline() != head
@@ -238,7 +240,7 @@ def keep_judged(job: Job, made: Path) -> None:
         paths.write_lines(job.beside(f".{NUMBERS}"), rows)
 
 
-def _plain(failure: Failure) -> Failure:
+def _as_user_error(failure: Failure) -> Failure:
     """Return the failure as it should be reported. A lack of memory, a full disk or an unusable
     path is not a bug. It becomes a UserError, which is reported in one line without a traceback.
     """
@@ -358,7 +360,7 @@ def run_jobs(
             shares.put(share)
 
     results: dict[int, Ended] = {}  # by the job's id(), because a job with dictionaries has no hash
-    under_way = partial(_under_way, jobs, results, time.time())
+    under_way = partial(_progress_lines, jobs, results, time.time())
     # With graphics cards, modules are not imported in advance: a process cannot use a card if the
     # process from which it was forked has used it.
     is_many = cluster is None and not mine and len(jobs) >= MANY
@@ -397,7 +399,7 @@ def cards_of(part: Part) -> list[str]:
     return visible[part.local :: part.here]
 
 
-def _under_way(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
+def _progress_lines(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
     """Yield the last line in the log of each running job, which shows the job's progress. A job is
     running if it has written to its log since ``began`` and is not in ``ended``.
     """

@@ -276,7 +276,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
     try:
         exec(compile(text, "<program>", "exec"), {"__name__": "__main__", "exec": execute})
     except BaseException as raised:
-        error = described(raised)
+        error = describe(raised)
     write(verdicts, error)
 
 
@@ -310,7 +310,7 @@ def solve(tester: "Any") -> None:
             os.chdir(home)
             known = own_files()
         except BaseException as raised:
-            error = described(raised)
+            error = describe(raised)
         env.pop("__builtins__", None)
         for name, value in env.items():
             try:
@@ -322,7 +322,7 @@ def solve(tester: "Any") -> None:
         tester.flush()
 
 
-def described(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     try:
         said = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
         return said[:LONGEST]
@@ -330,7 +330,7 @@ def described(error: BaseException) -> str:
         return type(error).__name__
 
 
-def forked(action: "Callable[..., object]", *arguments: object) -> int:
+def fork(action: "Callable[..., object]", *arguments: object) -> int:
     """Run ``action`` in a new process, and return the process's id. The process ends with the
     action. Its exit code is 0, or 1 if the action raises an exception.
     """
@@ -343,7 +343,7 @@ def forked(action: "Callable[..., object]", *arguments: object) -> int:
         os._exit(1)
 
 
-def below(process: int) -> list[int]:
+def descendants(process: int) -> list[int]:
     """Return the ids of all descendants of a process."""
     children: list[int] = []
     try:
@@ -352,10 +352,10 @@ def below(process: int) -> list[int]:
                 children += map(int, file.read().split())
     except OSError:
         pass  # the process has ended
-    return children + [one for child in children for one in below(child)]
+    return children + [one for child in children for one in descendants(child)]
 
 
-def resident(process: int) -> int:
+def resident_bytes(process: int) -> int:
     """Return the size of a process's anonymous, shared and swapped memory in bytes, or 0 if the
     process has ended.
     """
@@ -389,7 +389,7 @@ class Server:
                     write(self.answers, True)
                 elif made != wanted[: len(made)]:
                     return write(self.answers, False)
-                elif os.waitpid(forked(self.stand, wanted[: len(made) + 1]), 0)[1]:
+                elif os.waitpid(fork(self.stand, wanted[: len(made) + 1]), 0)[1]:
                     # the import ended the new process before it answered; this process ends, too,
                     # so that the caller does not wait for an answer
                     os._exit(1)
@@ -416,8 +416,8 @@ class Server:
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())
         verdict, verdicts = os.pipe()
-        solver = forked(self.process, "solver", seed, asked)
-        tester = forked(self.process, "tester", seed, asking, self.requests, verdicts)
+        solver = fork(self.process, "solver", seed, asked)
+        tester = fork(self.process, "tester", seed, asking, self.requests, verdicts)
         for end in (asking, asked, verdicts):
             os.close(end)
         try:
@@ -456,13 +456,13 @@ class Server:
         the fields of the outcome. Raises EOFError if the caller is gone.
         """
         deadline = time.monotonic() + self.limits["seconds"]
-        own = resident(os.getpid())
+        own = resident_bytes(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
         poll.register(self.requests, 0)  # reports only that the caller is gone
         while True:
             ready = dict(poll.poll(TICK * 1000))
-            alive = below(os.getpid())
+            alive = descendants(os.getpid())
             if self.requests in ready:
                 raise EOFError
             if verdict in ready:
@@ -470,7 +470,8 @@ class Server:
             reasons = {
                 "seconds": time.monotonic() > deadline,
                 "processes": len(alive) > self.limits["processes"] + 4,
-                "memory": sum(max(0, resident(one) - own) for one in alive) > self.limits["memory"],
+                "memory": sum(max(0, resident_bytes(one) - own) for one in alive)
+                > self.limits["memory"],
             }
             for name, is_over in reasons.items():
                 if is_over:
@@ -503,7 +504,7 @@ def end_all() -> None:
                 pass
             time.sleep(0.005)
         while True:
-            for process in below(os.getpid()):
+            for process in descendants(os.getpid()):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
             os.wait()

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from lookuplab.benchmark import Benchmark
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
-from lookuplab.models.tokens import located
+from lookuplab.models.tokens import token_spans
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.sandbox.server import Outcome
 from lookuplab.stackoverflow.corpus import Snippet
@@ -104,7 +104,7 @@ def trimmed_prompt(
         whole = parts[step]
         if tokens({}) <= room:
             break
-        _, spans = located(tokenizer, whole)
+        _, spans = token_spans(tokenizer, whole)
         # the possible cuts, from the shortest text to the longest
         if step == question:  # keep at least the problem's last token
             shorter = [{step: whole[begin:]} for begin, _ in spans[:0:-1]]

@@ -30,7 +30,7 @@ from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import Requests, StoreOrPath, complete
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
+from lookuplab.models.tokens import TAIL, UNFINISHED, decode
 from lookuplab.toolgen.analysers import show_to_new_workers
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import (
@@ -259,7 +259,7 @@ class ToolConstraint:
     def _ask(self) -> None:
         """Call the tool after the last token, if a name can follow there."""
         tail = list(self.before[-TAIL:])
-        start, whole = decoded(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
+        start, whole = decode(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
         text = whole[len(start) :]  # the function so far, without marks
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return

@@ -30,7 +30,7 @@ from typing import Any, Literal
 from tokenizers import AddedToken
 
 from lookuplab.errors import UserError
-from lookuplab.models.tokens import TAIL, continuations, decoded, located
+from lookuplab.models.tokens import TAIL, continuations, decode, token_spans
 from lookuplab.paths import json_lines
 from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
@@ -192,7 +192,7 @@ def encode(tokenizer: Any, pairs: Sequence[Pair], kind: ModelKind) -> list[Encod
     for pair in pairs:
         bare = pair.unmarked()
         tail = []
-        prompt, spans = located(tokenizer, pair.prompt(kind), special=True)
+        prompt, spans = token_spans(tokenizer, pair.prompt(kind), special=True)
         end_of_signature = len(bare.signature) if bare.rules.given_signature else 0
         signature = sum(start < end_of_signature for start, _ in spans)
         if kind == "decoder":
@@ -214,7 +214,7 @@ def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
     """Return whether the tokens ``row`` spell exactly ``text`` when they follow ``tail``, the last
     tokens of the prompt. Marks are special tokens and add no text.
     """
-    before, whole = decoded(tokenizer, [tail, tail + row])
+    before, whole = decode(tokenizer, [tail, tail + row])
     return whole == before + text
 
 

@@ -149,16 +149,16 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
     )
 
 
-def claimed_file(output: Path | None) -> None:
-    """Reserve a command's output file (see ``claimed``), unless it is None. A command does this
+def claim_file(output: Path | None) -> None:
+    """Reserve a command's output file (see ``claim``), unless it is None. A command does this
     before it reads its input. Also raises UserError if ``output`` exists but is not a file.
     """
     if output:
         paths.check_file(output)
-        claimed(output)
+        claim(output)
 
 
-def claimed(place: Path) -> None:
+def claim(place: Path) -> None:
     """Reserve a file or folder: no other command can write to ``place`` until this command has
     ended. Raises UserError if another command is already writing there.
     """
@@ -193,14 +193,14 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """Return a copy of ``defaults``, an instance of a dataclass, with fields changed by texts
     ``name=value``. Raises UserError for an unknown name or a wrong value.
     """
-    from lookuplab.results.provenance import fitted
+    from lookuplab.results.provenance import convert
 
     changed = {}
     for name, value in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))
         default = vars(defaults)[name]
         if value is not None or type(None) not in get_args(type(defaults).__annotations__[name]):
-            value = fitted(default, value, f"setting {name!r}")
+            value = convert(default, value, f"setting {name!r}")
         if isinstance(value, int | float) and not 0 <= value <= sys.maxsize:
             raise UserError(
                 f"setting {name!r} is {value!s:.40}; it must be at least 0, not too large"

@@ -14,7 +14,7 @@ from lookuplab.errors import UserError
 from lookuplab.paths import write_lines, write_text
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import Group, claimed_file, echo_counts, with_settings
+from lookuplab.run.commands import Group, claim_file, echo_counts, with_settings
 from lookuplab.work import watched
 
 
@@ -126,7 +126,7 @@ def mark(
     from lookuplab.toolgen.marking import marked_records
     from lookuplab.toolgen.rules import rules_of
 
-    claimed_file(output)
+    claim_file(output)
     rules = rules_of(variant)
     filters = with_settings(Filters(rules=rules), setting)
     count = token_counter(tokenizer) if tokenizer else None
@@ -187,7 +187,7 @@ def frequencies(
     from lookuplab.cloudapi.specs import INDEX, load_index
     from recipes.cloudapi import frequency
 
-    claimed_file(output)
+    claim_file(output)
     files = islice(frequency.source_files(source), limit)
     shown = watched(files, "counting", "files", limit)
     frame, fates = frequency.count(shown, load_index(index or INDEX))

@@ -9,7 +9,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.run.commands import claimed, command
+from lookuplab.run.commands import claim, command
 from lookuplab.run.jobs import load_profile, made_profile
 from lookuplab.run.notebooks import selected
 from lookuplab.work import Progress
@@ -43,8 +43,8 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
     notebooks = selected([name] if name else [])
     folder = load_profile(profile or (notebooks[0].home if name else "mini")).name
     makers = {id: notebook.id for notebook in notebooks for id in notebook.artifacts}
-    old = verifying.committed(folder)
-    new = verifying.fresh(paths.FIGURES / folder)
+    old = verifying.committed_files(folder)
+    new = verifying.fresh_files(paths.FIGURES / folder)
     rare = {id for notebook in notebooks if notebook.on_demand for id in notebook.artifacts}
     differences = verifying.compare(old, new, makers, None if name else rare)
     click.echo("\n".join(differences.lines()))
@@ -142,7 +142,7 @@ def report(*, profile: str = "mini") -> None:
     """
     chosen = made_profile(profile)
     website = runpy.run_path(str(paths.ROOT / "docs" / "website.py"))
-    claimed(paths.RUNS / "report" / chosen.name)
+    claim(paths.RUNS / "report" / chosen.name)
     with Progress("site", None):
         front = website["build"](chosen, paths.RUNS / "report" / chosen.name)
     click.echo(f"open {front}")

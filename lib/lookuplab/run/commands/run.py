@@ -24,7 +24,7 @@ from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import claimed, command, pairs
+from lookuplab.run.commands import claim, command, pairs
 from lookuplab.run.execute import Failure
 from lookuplab.run.jobs import (
     Job,
@@ -40,12 +40,12 @@ from lookuplab.run.notebooks import find, selected
 from lookuplab.run.runner import (
     USES,
     Part,
-    apart,
     default_jobs,
     is_current,
     keep_answers,
     part_of,
     run_jobs,
+    with_own_folder,
 )
 
 MOST_ROWS = 12  # the largest number of lines of a table that are printed to the terminal
@@ -102,7 +102,7 @@ def run(
         from lookuplab.results.paper import titles
 
         for id in job.notebook.artifacts:
-            click.echo("\n".join(shown(job.place.parent / id)))
+            click.echo("\n".join(artifact_lines(job.place.parent / id)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if job.beside(f".{JUDGED}").is_file():
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
@@ -111,12 +111,12 @@ def run(
                 f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "
                 f"--profile {job.profile.name}"
             )
-        if line := undoing([job.place.parent / id for id in job.notebook.artifacts]):
+        if line := undo_hint([job.place.parent / id for id in job.notebook.artifacts]):
             click.echo(line)
     sys.exit(code)
 
 
-def undoing(places: Sequence[Path]) -> str:
+def undo_hint(places: Sequence[Path]) -> str:
     """Return a line that says how to undo a run's changes to committed artifacts; "" if there are
     none. ``places`` are the paths of the artifacts' files without suffix.
 
@@ -128,7 +128,7 @@ def undoing(places: Sequence[Path]) -> str:
     return f"{told}; to undo: git checkout -- {' '.join(changed.split())}" if changed else ""
 
 
-def shown(place: Path) -> Iterator[str]:
+def artifact_lines(place: Path) -> Iterator[str]:
     """Yield the lines that show an artifact on the terminal: as much of its table as fits on one
     screen, and its result in a sentence. ``place`` is the path of the artifact's files without
     suffix.
@@ -256,7 +256,7 @@ def reproduce(
         check_choice("the parameter", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
     if cold and not dry_run:
-        claimed(auditing.cold())
+        claim(auditing.cold_folder())
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
     planned = [replace(plan(one, chosen), environment=variables) for one in notebooks]
@@ -267,7 +267,7 @@ def reproduce(
         if code == 0 and part.draws:
             keep_answers(planned)
         if code == 0 and cold:
-            auditing.complete(is_whole=not names)
+            auditing.mark_complete(is_whole=not names)
         if begun:
             code = auditing.finish(begun, code, every=again)
     sys.exit(code)
@@ -452,20 +452,20 @@ def execute(
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs(due)
     if not part.draws:
-        due = [apart(job, part.number) for job in due]
+        due = [with_own_folder(job, part.number) for job in due]
     began = time.monotonic()
     with joined(scheduler, jobs) as cluster:
         results = run_jobs(due, jobs, cluster, part)
     failures = [(job, failure) for job, (failure, *_) in zip(due, results, strict=True) if failure]
     for job, failure in failures:
-        click.echo(_told(job, failure), err=True)
+        click.echo(_failure_text(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
     if len(due) > 1:
         ran = [
             (job, ended.uses) for job, ended in zip(due, results, strict=True) if not ended.failure
         ]
-        click.echo("\n".join(where_time_went(ran)), err=True)
+        click.echo("\n".join(time_table(ran)), err=True)
     counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
     if any(counts):
         told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
@@ -473,7 +473,7 @@ def execute(
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
 
 
-def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
+def time_table(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
     """Yield the lines of a table with one line for each notebook, the slowest first. The columns
     are the seconds that the notebook took, the seconds outside its cells (mostly before the first),
     the seconds in its drawing cells, and the numbers of answers and judgements that it found and
@@ -494,7 +494,7 @@ def where_time_went(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
         yield f"{whole:8.1f}{start:8.1f}{drawing:9.1f}{found:9,}{made:8,}  {title}"
 
 
-def _told(job: Job, failure: Failure) -> str:
+def _failure_text(job: Job, failure: Failure) -> str:
     """Return a failure as text for the terminal. For bad input this is one line. For other failures
     it is the cell, the error and the end of the traceback.
     """

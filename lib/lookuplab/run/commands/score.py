@@ -17,7 +17,7 @@ from lookuplab.errors import UserError, check_choice, check_memory
 from lookuplab.models.store import faulty
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import joined
-from lookuplab.run.commands import Group, claimed_file, command, keep_inputs
+from lookuplab.run.commands import Group, claim_file, command, keep_inputs
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
@@ -57,13 +57,13 @@ class Benchmarks(Group):
             from lookuplab.benchmark import load_benchmark, rate_rows
 
             benchmark = load_benchmark(cmd_name)
-            of_task = of_tasks(benchmark, "id", "completion")
+            of_task = task_reader(benchmark, "id", "completion")
 
             def read(record: Line) -> "tuple[Any, Completion]":
                 record.update(benchmark.line(record))
                 return of_task(record)
 
-            records, frame = judged_file(benchmark, file, output, read, ["completion"])
+            records, frame = judge_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
             given = ["model", "id", "completion", "finish_reason"]
             write("id", records, frame.drop(columns=given), output, rows)
@@ -89,7 +89,7 @@ def score() -> None:
     """
 
 
-def judged_file(
+def judge_file(
     benchmark: "Benchmark[Any]",
     file: Path,
     output: Path | None,
@@ -108,7 +108,7 @@ def judged_file(
     """
     from lookuplab.benchmark import judged
 
-    claimed_file(output)
+    claim_file(output)
     records = []
     pairs = []
     nulls = []
@@ -161,7 +161,7 @@ def check_fields(record: Line, **types: Any) -> None:
             raise UserError(f"the field {name!r} {must}")
 
 
-def of_tasks(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
+def task_reader(benchmark: "Benchmark[Any]", id_field: str, text_field: str) -> Read:
     """Return a function that turns a line into a task and a completion. The field ``id_field`` of a
     line has the task's id, and ``text_field`` the completion's text. Several lines for one task are
     numbered as its samples.
@@ -246,7 +246,7 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     if output:
         keep_inputs(output, [INDEX])
     bench = CloudApiBench([], index=load_index(index or INDEX))
-    records, frame = judged_file(
+    records, frame = judge_file(
         bench, file, output, lambda record: call_of(record, bench.index), ["candidate"], False
     )
     rows = rate_rows(frame, bench.measures, "provider")
@@ -325,7 +325,7 @@ def toolgen(
     rules = rules_of(variant)
     with joined(scheduler, processors()) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False, references=True)
-        records, frame = judged_file(bench, file, output, read, ["prediction"], False)
+        records, frame = judge_file(bench, file, output, read, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
     fields = [
         *COLUMNS,
@@ -421,15 +421,15 @@ def ds1000(
     tasks = load_problems(problems)
     runs = grader.Grader(grader.environment(environment), sandbox or "", workers=workers or 0)
     bench = Ds1000Bench(tasks, runs, variant=variant, indent=variant == "repaired")
-    read = of_tasks(bench, "problem_id", "solution")
+    read = task_reader(bench, "problem_id", "solution")
     texts = Counter[str]()
 
     def answer(record: Line) -> "tuple[Any, Completion]":
-        texts["further"] += as_published(record)
+        texts["further"] += from_published(record)
         return read(record)
 
     with joined(scheduler, runs.workers) as runs.cluster:
-        records, frame = judged_file(bench, file, output, answer, ["solution", "code"])
+        records, frame = judge_file(bench, file, output, answer, ["solution", "code"])
     rows = pass_rows(tasks, frame)
     if frame.groupby("id").size().nunique() > 1:  # otherwise the mean over answers equals pass@1
         rows += rate_rows(frame, bench.measures, bench.by)
@@ -460,7 +460,7 @@ def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
     return scores.rows({("", "problems"): table}, parts=parts)
 
 
-def as_published(record: Line) -> int:
+def from_published(record: Line) -> int:
     """Add the fields problem_id and solution to a line in the format of DS-1000's authors. If the
     line has a list of texts, use only the first, as the authors' script does. Return how many texts
     are not used.

@@ -9,7 +9,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.models.store import AnswerStore, CompletionStore
-from lookuplab.run.commands import Group, claimed
+from lookuplab.run.commands import Group, claim
 from lookuplab.work import watched
 
 AT_ONCE = 1000  # the number of rows that are read from a store at once
@@ -50,28 +50,28 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     """
     from lookuplab.run.audit import STORES  # imported here, because this takes seconds
 
-    target = located(output) if output else CompletionStore.default_path()
-    claimed(target)
-    files = [file for file in map(located, stores) if file != target]
+    target = completions_file(output) if output else CompletionStore.default_path()
+    claim(target)
+    files = [file for file in map(completions_file, stores) if file != target]
     for file in files:
         if not any(rows(kind, file) for kind in STORES):
             raise UserError(f"{file}: there is no store, or an empty one")
     counts: Counter[str] = Counter()
     for file in files:
         for kind in STORES:
-            counts[kind.name] += copied(kind, file, target)
+            counts[kind.name] += copy_rows(kind, file, target)
     for name in (kind.name for kind in STORES):
         click.echo(f"{name}: {counts[name]:,} added")
     click.echo(f"into {target}")
 
 
-def located(place: Path) -> Path:
+def completions_file(place: Path) -> Path:
     """Return the path of a store's file of completions. ``place`` is the file or its folder."""
     place = paths.expand_path(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
-def opened(kind: type[AnswerStore], completions: Path) -> AnswerStore:
+def open_store(kind: type[AnswerStore], completions: Path) -> AnswerStore:
     """Return a store of the given kind. A store of completions is the file ``completions`` itself;
     stores of other kinds are files in the same folder.
     """
@@ -81,18 +81,18 @@ def opened(kind: type[AnswerStore], completions: Path) -> AnswerStore:
 
 def rows(kind: type[AnswerStore], file: Path) -> list[str]:
     """Return the sorted keys of a store. ``file`` is the file of completions in its folder."""
-    with opened(kind, file) as store:
+    with open_store(kind, file) as store:
         return sorted(store.present())
 
 
-def copied(kind: type[AnswerStore], file: Path, target: Path) -> int:
+def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
     """Add the rows of one kind of store to the store of the same kind in another folder. ``file``
     and ``target`` are the files of completions in the two folders. Return how many rows were added.
     Raises UserError if the two stores answer one question differently.
     """
     keys = rows(kind, file)
     count = 0
-    with opened(kind, file) as source, opened(kind, target) as into:
+    with open_store(kind, file) as source, open_store(kind, target) as into:
         for at in watched(range(0, len(keys), AT_ONCE), f"merging {source.path}", "thousands"):
             theirs = source.get(keys[at : at + AT_ONCE])
             ours = into.get([*theirs])

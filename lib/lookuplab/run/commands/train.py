@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from lookuplab.run.commands import Group, claimed, echo_counts, with_settings
+from lookuplab.run.commands import Group, claim, echo_counts, with_settings
 from lookuplab.work import env_int
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's mallopt
@@ -105,7 +105,7 @@ def toolgen(
     # A launcher sets these variables. Accelerate reads all three, so all are checked here.
     rank, *_ = (env_int(name, 0, -1) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
     if rank <= 0:  # of several processes, only the first claims the folder and prints
-        claimed(output)
+        claim(output)
     from lookuplab.toolgen.finetuning import RECIPES, finetune
     from lookuplab.toolgen.pairs import read_pairs
 

@@ -26,7 +26,7 @@ from lookuplab.cloudapi.policies import POLICIES, THRESHOLD, expected, triggered
 from lookuplab.errors import UserError
 from lookuplab.models.completions import JUDGED
 from lookuplab.results.artifact import ROW_KEY, read_csv
-from lookuplab.run.commands import claimed, claimed_file, command
+from lookuplab.run.commands import claim, claim_file, command
 from lookuplab.run.notebooks import find
 from lookuplab.run.runner import NUMBERS
 from lookuplab.scoring.rates import mcnemar, paired_difference
@@ -468,7 +468,7 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
         return
     names = [file.name.removesuffix(f".{JUDGED}") for file in files]
     place = paths.expand_path(output) if output else paths.RUNS / "view" / "+".join(names)
-    claimed(place)
+    claim(place)
     count = write_page(files, place)
     click.echo(f"{count:,} answers: open {place / 'index.html'}")
 
@@ -504,7 +504,7 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     Args:
         output: Write the whole comparison to this CSV file.
     """
-    claimed_file(output)
+    claim_file(output)
     sides = side(first), side(second)
     both = matched(*sides)
     table = compared(both)

@@ -69,7 +69,7 @@ def test_a_picture_and_a_sentence_name_models_as_tables_do_and_no_folder(tmp_pat
     place = str(tmp_path / "my data" / "tinydb-4.8.2")
     address = "http://localhost:8000/v1#tiny"
     given = {"models": [address], "repository": place}
-    monkeypatch.setattr("lookuplab.results.artifact.of_kernel", lambda: given)
+    monkeypatch.setattr("lookuplab.results.artifact.kernel_parameters", lambda: given)
     artifact = saved(ROW | {"model": "tiny"})
     for name in ("tiny", "tiny?dtype=float32", address):
         assert artifact.quote("low", "valid", name).startswith("33.3")

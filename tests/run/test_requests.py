@@ -13,7 +13,7 @@ from lookuplab.models.names import table_name
 from lookuplab.results.provenance import convert
 from lookuplab.run import cluster, downloads
 from lookuplab.run.commands import pairs
-from lookuplab.run.commands.run import asked
+from lookuplab.run.commands.run import prompt_counts
 from lookuplab.run.jobs import (
     PUBLIC_TASKS,
     foreign_tasks,
@@ -409,7 +409,7 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
 
 def test_a_dry_run_says_how_many_prompts_the_mini_profile_had_for_a_model():
     planned = job("table3_dag_plus_plus", "paper", models="openai:gpt-4o")
-    [line] = asked(planned)
+    [line] = prompt_counts(planned)
     assert line.startswith("prompts: ") and "for 622 in the mini profile)" in line
     assert line.endswith("; at most 256 tokens out")
-    assert not [*asked(job("table3_dag_plus_plus"))], "mini models cost nothing"
+    assert not [*prompt_counts(job("table3_dag_plus_plus"))], "mini models cost nothing"

@@ -213,7 +213,7 @@ def test_what_took_longest_begins_first_and_a_broken_record_counts_as_no_time(ki
         saves = f"artifact = Artifact('demo', '{name}', profile)"
         kit.notebook(name, f"open({log!r}, 'a').write('{name}')", f"if False:\n    {saves}")
         file = paths.FIGURES / "mini" / "demo" / f"{name}.json"
-        paths.made(file.parent)
+        paths.make_folder(file.parent)
         file.write_text(told)
     kit.said("reproduce demo -j 1 --again")
     assert (kit.root / "log").read_text() == "cba"

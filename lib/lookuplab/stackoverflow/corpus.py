@@ -57,7 +57,7 @@ def load_snippets(name: str | Path) -> list[Snippet]:
     been downloaded. Raises UserError for a missing corpus, for a line without code or description,
     and for a duplicate id.
     """
-    path = file_of(name)
+    (path,) = files(name)
     licence = LICENCE if name in PUBLISHED else ""
     snippets = list(_functions(path) if path.is_dir() else _snippets(path, licence))
     ids = {snippet.id for snippet in snippets}
@@ -69,24 +69,24 @@ def load_snippets(name: str | Path) -> list[Snippet]:
     return snippets
 
 
-def file_of(name: str | Path, part: str = "snippets") -> Path:
-    """Return the file (or folder) of a corpus's snippets, or the file of its queries. ``part`` is
-    "snippets", or the split of the queries, "valid" or "test".
+def files(name: str | Path, part: str = "snippets") -> list[Path]:
+    """Return a list of one path: the file (or folder) of a corpus's snippets, or the file of its
+    queries. ``part`` is "snippets", or the split of the queries, "valid" or "test".
 
     Raises UserError if the file is missing; the message says how to get it.
     """
     if name == "mini":
-        return CORPUS_FOLDER / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"
+        return [CORPUS_FOLDER / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"]
     if name in PUBLISHED:
         if found := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
-            return found[0]
+            return found[:1]
         raise UserError(f"{name}-{part} is missing: run `lookuplab data get {name}-{part}`")
     if not (place := paths.located(name)).exists():
         raise UserError(
             f"no snippet corpus {str(name)!r}: name one of mini, {', '.join(PUBLISHED)}, a JSON "
             "Lines file, or a folder of .py files"
         )
-    return place
+    return [place]
 
 
 def queries(name: str | Path, split: str = "") -> list[Query]:
@@ -98,7 +98,7 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     merged into one query with the relevant ids of all of them, as in nokia/codesearch. Raises
     UserError if the file is missing, or if a line has no question or no relevant id.
     """
-    file = file_of(name, split)
+    (file,) = files(name, split)
     relevant: dict[str, dict[str, None]] = defaultdict(dict)
     for number, record in paths.json_lines(file):
         if not (record.get("query") and record.get("relevant_ids")):

@@ -107,7 +107,7 @@ def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[
     folders = [paths.located(place) for place in (words, encoder) if place]
     if encoder and not folders[-1].exists():
         folders[-1] = Path(snapshot_download(str(encoder), local_files_only=True))
-    return [corpora.file_of(corpus), *folders]
+    return corpora.files(corpus) + folders
 
 
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:

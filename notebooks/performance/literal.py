@@ -32,7 +32,7 @@ from lookuplab.toolgen.jedi_tool import ask_tool, suggestions
 from lookuplab.toolgen.jedi_worker import ToolAnswer, forget
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.success import CHECKS, CRASHES, Message, verdict
+from lookuplab.toolgen.success import CHECKS, CRASHES, Message, relevant_messages
 
 # runs pylint as its command does, but with the pinned sources
 FRESH = """
@@ -159,7 +159,7 @@ def verdicts(
             file = copies[task.root] / task.file
             *_, new = with_prediction(task, completion.text, rules)
             file.write_text(new.text, "utf-8", newline="\n")
-            yield verdict(fresh_messages(copies[task.root], task.file), new, rules)
+            yield relevant_messages(fresh_messages(copies[task.root], task.file), new, rules)
             shutil.copyfile(task.root / task.file, file)
 
 

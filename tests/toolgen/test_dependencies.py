@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
+from lookuplab.toolgen.dependencies import count_covered, dependencies_of, expressions
 from lookuplab.toolgen.similarity import code_bleu_counts
 from lookuplab.toolgen.source import leaves, location_of, whole_tokens
 
@@ -71,8 +71,8 @@ def test_the_expressions_of_a_text_are_its_uses_of_names(text, keys):
 
 
 def test_a_name_that_the_prediction_binds_itself_covers_nothing():
-    assert covered(["helper"], "helper = 1\nreturn helper") == 0
-    assert covered(["helper", "self.size"], "return helper(self.grow)") == 1
+    assert count_covered(["helper"], "helper = 1\nreturn helper") == 0
+    assert count_covered(["helper", "self.size"], "return helper(self.grow)") == 1
 
 
 @given(st.text(max_size=80))
@@ -83,10 +83,10 @@ def test_any_text_has_expressions(text):
 @pytest.mark.parametrize("part", ["- ", "lambda: ", "f("])
 def test_an_answer_that_repeats_itself_is_read_however_deep(part):
     deep = part * 1500 + "x"
-    assert covered(["x"], f"    return {deep}") == 1
+    assert count_covered(["x"], f"    return {deep}") == 1
     assert whole_tokens(f"y = {deep}", 1)[-1].text == "x"
     for broken in (f"{deep} ~ )\nx", f"{deep} ~ )\n{deep} ~"):
-        assert covered(["x"], broken) == 1
+        assert count_covered(["x"], broken) == 1
 
 
 @pytest.mark.parametrize("part", ["(", "a[", "not ", "x if y else "])

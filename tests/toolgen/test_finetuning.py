@@ -21,7 +21,7 @@ from lookuplab.models import load
 from lookuplab.models.decoding import distributions
 from lookuplab.models.training import LLAMA, Recipe, begin, trained_share
 from lookuplab.run.cli import cli
-from lookuplab.toolgen.finetuning import RECIPES, finetune, labelled, training_rows
+from lookuplab.toolgen.finetuning import RECIPES, finetune, label_tokens, training_rows
 from lookuplab.toolgen.pairs import IGNORED, MARK, Pair, add_mark, encode
 from lookuplab_notebooks.toolgen.learned import mark_probabilities, mark_rows
 
@@ -129,7 +129,7 @@ def test_a_decoders_loss_covers_the_signature_if_it_is_that_of_the_function(base
     example = encode(tokenizer, [PAIRS[0].unmarked()], "decoder")[0]
 
     def learned(loss_on):
-        labels = labelled(example, "decoder", loss_on)["labels"]
+        labels = label_tokens(example, "decoder", loss_on)["labels"]
         return tokenizer.decode([label for label in labels if label != IGNORED])
 
     assert learned("answer") == f"{PAIRS[0].unmarked().body}</s>"

@@ -17,7 +17,7 @@ from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import Generations, ToolUse, generate
-from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved
+from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved_file
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import RULES
@@ -185,12 +185,12 @@ def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follo
     lines = [*CONTAINER.splitlines(keepends=True), "def below(): pass\n"]
     above = CONTAINER.partition("    def label")[0] + inserted
     for rules in RULES.values():
-        text, *caret = unsaved(lines, functions[1], written, kind, rules)
+        text, *caret = unsaved_file(lines, functions[1], written, kind, rules)
         assert text == f"{above}{'' if rules.is_package else '_'}\n{lines[-1]}"
         assert caret == [above.count("\n") + 1, len(above.rpartition("\n")[2])]
         if kind != "decoder":  # a decoder that is not given the signature writes the same
             whole = replace(rules, given_signature=False)
-            assert unsaved(lines, functions[1], written, "decoder", whole)[0] == text
+            assert unsaved_file(lines, functions[1], written, "decoder", whole)[0] == text
 
 
 def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.source import function_of, indented, insert, is_empty, location_of
+from lookuplab.toolgen.source import function_of, insert, is_empty, location_of, reindent
 
 FILE = '''import os
 
@@ -142,7 +142,7 @@ def test_an_empty_body_does_nothing():
 
 def test_the_inside_of_a_string_is_not_moved():
     body = 'x = """a\n b\nc"""\nif x:\n    return x'
-    assert indented(body, "    ") == '    x = """a\n b\nc"""\n    if x:\n        return x'
+    assert reindent(body, "    ") == '    x = """a\n b\nc"""\n    if x:\n        return x'
 
 
 def test_a_broken_function_is_inserted_as_it_is():

@@ -25,7 +25,7 @@ from lookuplab.toolgen.similarity import (
     components,
     identifiers,
     similarities,
-    uncommented,
+    strip_comments,
 )
 
 FUNCTIONS = (
@@ -108,7 +108,7 @@ def test_comments_and_docstrings_are_taken_out_as_python_3_11_reads_them(text, e
     """Python 3.11 continues after a quote without an end, but not after an open bracket or an
     unfinished long string.
     """
-    assert uncommented(text) == expected
+    assert strip_comments(text) == expected
 
 
 def test_code_bleu_does_not_depend_on_the_hash_seed(run_python):

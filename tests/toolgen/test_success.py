@@ -10,7 +10,7 @@ from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.source import Inserted, insert, location_of
-from lookuplab.toolgen.success import messages_of, source_roots, verdict
+from lookuplab.toolgen.success import messages_of, relevant_messages, source_roots
 from lookuplab_notebooks.performance.literal import fresh_messages
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
@@ -49,7 +49,7 @@ def replaced(body, text=USER):
 def against(root, inserted):
     """Return pylint's messages against an inserted function. It passes if there are none."""
     lines = inserted.line, inserted.end_line
-    return verdict(messages_of(root, "user.py", inserted.text, lines), inserted)
+    return relevant_messages(messages_of(root, "user.py", inserted.text, lines), inserted)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
     fresh = fresh_messages(copy, "user.py")
     assert messages_of(repository, "user.py", inserted.text, WHOLE) == fresh
     found = against(repository, inserted)
-    assert found == verdict(fresh, inserted)
+    assert found == relevant_messages(fresh, inserted)
     assert {name for name, *_ in found} == {error} - {None}
 
 
@@ -113,7 +113,7 @@ def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_packages_look_furt
         (PACKAGE_2023_RULES, [5, 6, 7, 8, 21, 6]),
         (PACKAGE_RULES, [5, 6, 7, 8, 9, 21]),
     ):
-        found = verdict(messages, Inserted("", 5, 7, "", ""), rules)
+        found = relevant_messages(messages, Inserted("", 5, 7, "", ""), rules)
         assert [line for _, line, _ in found] == lines
 
 

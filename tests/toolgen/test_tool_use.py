@@ -10,7 +10,7 @@ from scripted_model import END, scripted
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.toolgen.generation import ToolUse, Vocabulary
-from lookuplab.toolgen.jedi_tool import behind_a_dot
+from lookuplab.toolgen.jedi_tool import ends_after_dot
 from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
@@ -196,7 +196,7 @@ NOT_BEGUN = (
 
 @pytest.mark.parametrize(("texts", "begun"), [(BEGUN, True), (NOT_BEGUN, False)])
 def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
-    assert [text for text in texts if behind_a_dot(text) != begun] == []
+    assert [text for text in texts if ends_after_dot(text) != begun] == []
 
 
 @pytest.mark.parametrize(

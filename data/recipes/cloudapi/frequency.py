@@ -22,7 +22,7 @@ from typing import Any
 from pandas import DataFrame, Series, read_csv
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import ApiIndex, readable_file
+from lookuplab.cloudapi.specs import ApiIndex, report_unreadable
 from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UNPARSABLE, UserError, needs
 from lookuplab.models.names import split_options
@@ -210,7 +210,7 @@ def read_frequencies(path: Path) -> DataFrame:
     Raises UserError if the file is not such a table.
     """
     types = {"count_name": "uint64", "class": "str", "class_stability": "float"}
-    with readable_file(
+    with report_unreadable(
         path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"
     ):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})

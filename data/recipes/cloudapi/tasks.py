@@ -24,7 +24,7 @@ from lookuplab.cloudapi.tasks import (
     TASKS,
     ApiTask,
     frequency_class,
-    in_turn,
+    interleave,
     stable_order,
 )
 from lookuplab.errors import UserError
@@ -118,7 +118,7 @@ def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Comm
         if chosen[spec.name] <= COMMON:
             octave = int(math.log2(counts[spec.id] + 1))
             buckets[min(len(spec.required), 5), octave].append(spec)
-    for spec in in_turn([buckets[key] for key in sorted(buckets)]):
+    for spec in interleave([buckets[key] for key in sorted(buckets)]):
         yield from ((spec, comment) for comment in comments_of(spec)[: prompts_of(spec, seed)])
 
 
@@ -195,7 +195,7 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
 
     found = {
         name: [
-            in_turn([half(name, n, provider, upper) for upper in (0, 1)])
+            interleave([half(name, n, provider, upper) for upper in (0, 1)])
             for n in range(N)
             for provider in ("aws", "azure")
         ]

@@ -41,7 +41,7 @@ from lookuplab.cloudapi.tasks import (
     TASKS,
     ApiTask,
     frequency_class,
-    in_turn,
+    interleave,
     load_tasks,
     stable_order,
 )
@@ -132,7 +132,7 @@ def build_tasks() -> dict[Path, list[ApiTask]]:
             spec = index.by_id[api]
             new = ((spec, one) for one in wordings(spec, 12) if one not in known)
             dealt.append([*islice(new, of_an_api)])
-        return tasks_of(in_turn(dealt)[:N_FURTHER], index, tables[pool], asked)
+        return tasks_of(interleave(dealt)[:N_FURTHER], index, tables[pool], asked)
 
     return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT_TASKS: others("development", 2)}
 

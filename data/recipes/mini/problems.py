@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.cloudapi.tasks import in_turn
+from lookuplab.cloudapi.tasks import interleave
 from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
@@ -657,7 +657,7 @@ def chosen(
     for origin in sorted(known, key=order):
         by_object[known[origin][0].object].append(known[origin][:1])
     (_, total), *others = numbers.items()
-    ranked = in_turn([by_object[name] for name in sorted(by_object, key=order)])
+    ranked = interleave([by_object[name] for name in sorted(by_object, key=order)])
     kept = {one.origin: [one] for one in holding(ranked, total)}
     for kind, total in others:
         offered = []
@@ -678,7 +678,7 @@ def holding(offered: list[list[Candidate]], number: int) -> list[Candidate]:
     """
     grader = Grader(own=True, store=False)
     kept: list[Candidate] = []
-    waiting = iter(in_turn(offered))
+    waiting = iter(interleave(offered))
     while tried := [*islice(waiting, number - len(kept))]:
         answers = [(one, answer) for one in tried for answer in (one.reference, *one.wrong)]
         outcomes = grader.outcomes([program(*one) for one in answers], "checking problems")

@@ -160,12 +160,12 @@ def texts_of(design: str, index: ApiIndex) -> dict[str, str]:
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
     message = "is not an API index ({}): run `python -m recipes.cloudapi.packages`"
-    with readable_file(path, message):
+    with report_unreadable(path, message):
         return [parse(record) for _, record in json_lines(path)]
 
 
 @contextmanager
-def readable_file(path: Path, message: str) -> Iterator[None]:
+def report_unreadable(path: Path, message: str) -> Iterator[None]:
     """Turn any error that shows a missing or wrong file into a UserError. The error's text is the
     path and ``message``, in which ``{}`` stands for the original error.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import readable_file
+from lookuplab.cloudapi.specs import report_unreadable
 from lookuplab.errors import UserError
 from lookuplab.models.store import hashed
 
@@ -69,7 +69,7 @@ def stable_order(key: str, seed: int) -> str:
     return hashed(f"{seed} {key}")
 
 
-def in_turn(buckets: list[list[T]]) -> list[T]:
+def interleave(buckets: list[list[T]]) -> list[T]:
     """Return the first item of every bucket, then the second of every bucket, and so on."""
     return [item for row in zip_longest(*buckets) for item in row if item is not None]
 
@@ -82,7 +82,7 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTa
     """
     path = paths.located(path)
     message = "holds no CloudAPIBench tasks ({}): run `python -m recipes.mini.corpus tasks`"
-    with readable_file(path, message):
+    with report_unreadable(path, message):
         rows = paths.json_lines(path)
         tasks = [ApiTask(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
         if not tasks:
@@ -93,6 +93,6 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTa
         raise UserError(f"limit is {limit}; it must be 0 or more")
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))
     classes = dict.fromkeys([*COMPOSITION, *(task.frequency for task in shuffled)])
-    dealt = in_turn([[task for task in shuffled if task.frequency == name] for name in classes])
+    dealt = interleave([[task for task in shuffled if task.frequency == name] for name in classes])
     kept = {task.id for task in dealt[:limit]}
     return [task for task in tasks if task.id in kept]

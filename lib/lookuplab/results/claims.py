@@ -454,7 +454,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         if tested is None or not (file := folder / f"{tested.artifact_id}.csv").exists():
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
-        judged = _judged(tested, rows(file), weak_models(tested, folder))
+        judged = _judge_rows(tested, rows(file), weak_models(tested, folder))
         # for a claim that follows from no other, the joined text is empty
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
@@ -465,7 +465,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         found[claim.id] = replace(
             judged,
             counted_as=counted_as,
-            arms=_judged_on(tested, others),
+            arms=_verdicts_by_name(tested, others),
             trainings=judge_trainings(tested, read_csv(again)) if again.exists() else {},
         )
     return list(found.values())
@@ -488,14 +488,14 @@ def judge_trainings(claim: Claim, frame: pd.DataFrame) -> dict[str, JudgedClaim]
         ]
         for name in names
     }
-    return _judged_on(claim, some)
+    return _verdicts_by_name(claim, some)
 
 
-def _judged_on(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str, JudgedClaim]:
+def _verdicts_by_name(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str, JudgedClaim]:
     """Return {name: verdict of the claim's test on the rows of this name}. A name whose rows lack a
     number for the test is left out.
     """
-    every = {name: _judged(claim, some) for name, some in rows.items()}
+    every = {name: _judge_rows(claim, some) for name, some in rows.items()}
     return {name: judged for name, judged in every.items() if judged.numbers}
 
 
@@ -547,10 +547,10 @@ def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> Judg
 
     Rows of ``weak`` models, and of pairs of weak models, are left out, unless there are no others.
     """
-    return _judged(claim, _rows(frame), weak)
+    return _judge_rows(claim, _rows(frame), weak)
 
 
-def _judged(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> JudgedClaim:
+def _judge_rows(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> JudgedClaim:
     strong = [row for row in rows if not {*weak}.issuperset(row.model.split(" - "))]
     at_floor = len(strong) < len(rows) and not any(row.model for row in strong)
     return JudgedClaim(claim, _comparisons(claim, rows if at_floor else strong), at_floor)

@@ -437,8 +437,8 @@ class Server:
         os.chdir(role)
         silence(3, other, *ends)
         if self.contained and role == "solver":
-            namespaces.stand_alone(self.limits["memory"] // 4)
-        namespaces.limit(self.limits)
+            namespaces.nest_namespaces(self.limits["memory"] // 4)
+        namespaces.set_limits(self.limits)
         # the generators of random numbers were seeded when they were imported; without new seeds,
         # they would be in the same state in all programs
         seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
@@ -528,7 +528,7 @@ def main() -> None:
     shown = task.pop("shown")
     if task["contained"]:
         python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
-        namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:], *shown])
+        namespaces.enter_namespaces([sys.prefix, sys.base_prefix, *python, *sys.path[1:], *shown])
     # other processes must not be able to read this process's memory
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)

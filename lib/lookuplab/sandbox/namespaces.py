@@ -87,7 +87,7 @@ def mount_memory(target: str, size: int) -> None:
     mount("tmpfs", target, "tmpfs", NOSUID | NODEV | NOEXEC, options)
 
 
-def show(source: str) -> None:
+def bind_read_only(source: str) -> None:
     """Make a path visible under the new root. It has the same name there, and is read-only. If the
     path is a link, make the link's target visible, too.
     """
@@ -99,7 +99,7 @@ def show(source: str) -> None:
         folder = os.path.realpath(os.path.dirname(source))
         meant = os.path.normpath(os.path.join(folder, os.readlink(source)))
         os.symlink(meant, target)
-        show(meant)
+        bind_read_only(meant)
         return
     if os.path.isdir(source):
         os.mkdir(target)
@@ -109,7 +109,7 @@ def show(source: str) -> None:
     read_only(target, READ_ONLY | NOSUID | (0 if source.startswith("/dev/") else NODEV))
 
 
-def leave_the_system(readable: list[str]) -> None:
+def enter_namespaces(readable: list[str]) -> None:
     """Enter new namespaces. The function returns only in a child process, the first process of the
     namespaces. The child sees a new root with WORK_FOLDER and, read-only, SHOWN_PATHS and the paths
     in ``readable``.
@@ -124,14 +124,14 @@ def leave_the_system(readable: list[str]) -> None:
     for name, text in own:
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
-    stay_behind()
+    fork_and_wait()
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", STAGE, "tmpfs", NOSUID, "mode=0755")
     for path in (
         *SHOWN_PATHS,
         *sorted(map(os.path.abspath, readable)),
     ):  # sorted, so that a folder precedes its content
-        show(path)
+        bind_read_only(path)
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
@@ -151,7 +151,7 @@ def leave_the_system(readable: list[str]) -> None:
         file.write("0")
 
 
-def stay_behind() -> None:
+def fork_and_wait() -> None:
     """Fork, and return only in the child. The parent waits for the child. It then ends with the
     child's exit code, or with 128 plus the number of the signal that killed the child. If the
     parent is killed, the kernel kills the child, too.
@@ -168,8 +168,8 @@ def stay_behind() -> None:
     call("prctl", SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def stand_alone(size: int) -> None:
-    """Enter further namespaces, nested in those that ``leave_the_system`` made. The function
+def nest_namespaces(size: int) -> None:
+    """Enter further namespaces, nested in those that ``enter_namespaces`` made. The function
     returns only in a grandchild of the calling process.
 
     The grandchild sees no processes from outside the new namespaces. When it ends, all processes
@@ -177,7 +177,7 @@ def stand_alone(size: int) -> None:
     change its limits.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
-    stay_behind()  # the child is the first process of the new namespaces
+    fork_and_wait()  # the child is the first process of the new namespaces
     mount_memory(WORK_FOLDER, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
@@ -185,26 +185,26 @@ def stand_alone(size: int) -> None:
         # applies even to root
         file.write("310")
     # go on in a second process, because most signals do not end the first process of a namespace
-    stay_behind()
-    give_up_rights()
+    fork_and_wait()
+    drop_capabilities()
     os.chdir(WORK_FOLDER)
 
 
-def read_alone(readable: list[str], wanted: list[str]) -> None:
+def enter_read_only(readable: list[str], wanted: list[str]) -> None:
     """Enter new namespaces. The function returns only in a grandchild of the calling process. The
     grandchild can read only SHOWN_PATHS and the paths in ``readable`` and ``wanted``, can write
     only in memory, and has no right to change this. Raises OSError if the kernel refuses to make
     the namespaces, or if a path in ``wanted`` cannot be seen there.
     """
-    leave_the_system([*readable, *wanted])
+    enter_namespaces([*readable, *wanted])
     # go on in a second process, because most signals do not end the first process of a namespace
-    stay_behind()
-    give_up_rights()
+    fork_and_wait()
+    drop_capabilities()
     for path in wanted:
         os.stat(path)
 
 
-def give_up_rights() -> None:
+def drop_capabilities() -> None:
     """Drop every capability for good, and make the kernel refuse dangerous system calls."""
     # for a number that names no capability, this call of prctl fails, which does no harm
     for capability in range(CAPABILITIES):
@@ -213,10 +213,10 @@ def give_up_rights() -> None:
     nothing = (ctypes.c_uint32 * 6)()
     call("capset", header, nothing)
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
-    refuse_calls()
+    block_system_calls()
 
 
-def refuse_calls() -> None:
+def block_system_calls() -> None:
     """Make four kinds of system calls fail with EPERM: requests for memory that is charged to no
     process; calls in the numbering of another type of machine; io_uring, a queue of calls that
     would bypass these rules; and sockets of families other than FAMILIES, which a network namespace
@@ -241,7 +241,7 @@ def refuse_calls() -> None:
     call("prctl", SET_SECCOMP, 2, ctypes.create_string_buffer(program), 0, 0)
 
 
-def limit(limits: "dict[str, int]") -> None:
+def set_limits(limits: "dict[str, int]") -> None:
     """Set resource limits for this process and all processes that it will start. ``limits`` has the
     same keys as LIMITS. If the system does not allow a limit as high as requested, the highest
     allowed limit is set.

@@ -173,7 +173,7 @@ def _imports(context: str) -> tuple[str, ...]:
     """Return the ``imports`` of a program with this context (see ``program``), each as a line."""
     before = template(context).partition(INSERT)[0].rstrip()
     # text that ends in the head of a function parses only if the function gets a body
-    around = _parsed(before) or _parsed(before + "\n    pass") or []
+    around = _parse(before) or _parse(before + "\n    pass") or []
     packages = {}  # line -> the package that it imports
     for node in ast.parse(context).body + around:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -186,7 +186,7 @@ def _imports(context: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*tops, *foreign]))
 
 
-def _parsed(text: str) -> list[ast.stmt] | None:
+def _parse(text: str) -> list[ast.stmt] | None:
     """Return the statements of a text, or None if the text does not parse."""
     try:
         return ast.parse(text).body
@@ -244,4 +244,4 @@ def indented(problem: Problem, solution: str) -> str:
 
 def _is_code(text: str) -> bool:
     """Return whether a text parses as statements of a module or of a function."""
-    return _parsed(text) is not None or _parsed(f"def f():\n{text}") is not None
+    return _parse(text) is not None or _parse(f"def f():\n{text}") is not None

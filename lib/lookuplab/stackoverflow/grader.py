@@ -179,12 +179,14 @@ class Grader:
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = store.unmade({(one,): (one, waiting[one]) for one in left})
-        run = partial(_run_there, self.sandbox, self.python, self.limits)
+        run = partial(_run_on_server, self.sandbox, self.python, self.limits)
         for (key, _), outcome in spread(run, tasks, self.workers, self.cluster):
             yield key, outcome
 
 
-def _run_there(sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]) -> Outcome:
+def _run_on_server(
+    sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]
+) -> Outcome:
     """Run one program in a worker's thread, on that thread's server."""
     _, program = task
     check_visible(python)

@@ -332,7 +332,7 @@ def _enter_sandbox(shown: list[str] | None, trusted: Sequence[str]) -> str:
     folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
     try:
         if shown is not None:
-            namespaces.read_alone(folders, shown)
+            namespaces.enter_read_only(folders, shown)
     except OSError as error:
         return f"{MACHINE_ERROR}: no sandbox: {error}"
     return ""

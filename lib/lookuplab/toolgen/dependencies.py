@@ -67,7 +67,7 @@ def expressions(text: str) -> list[Token]:
     return [use for use in uses if use.text.removeprefix("().") not in own]
 
 
-def covered(dependencies: Sequence[str], prediction: str) -> int:
+def count_covered(dependencies: Sequence[str], prediction: str) -> int:
     """Return how many of the reference's ``dependencies`` (keys) the predicted body also uses."""
     return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
 
@@ -80,7 +80,8 @@ BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """Return the numbers ``dependencies`` and ``covered`` as package-2024 counts them. Dependencies
+    """Return the numbers ``dependencies`` and ``count_covered`` as package-2024 counts them.
+    Dependencies
     are the marked words of a reference that do not look like local names. A dependency is covered
     if the prediction contains it.
 
@@ -106,7 +107,8 @@ LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """Return the numbers ``dependencies`` and ``covered`` as package-2023 counts them. Dependencies
+    """Return the numbers ``dependencies`` and ``count_covered`` as package-2023 counts them.
+    Dependencies
     are the marked words of a reference that look neither like a local name nor like a parameter. Of
     ``a.b``, the dependency is only ``b``. A dependency is covered if the prediction contains it
     outside string literals.

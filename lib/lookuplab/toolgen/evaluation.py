@@ -31,7 +31,7 @@ from lookuplab.toolgen.analysers import (
     within_imports,
 )
 from lookuplab.toolgen.dependencies import (
-    covered,
+    count_covered,
     dependencies_of,
     package_2023_coverage,
     package_coverage,
@@ -49,7 +49,7 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     COLUMNS,
     COMPONENTS,
-    blanked,
+    blank_strings,
     bleu,
     bleu_counts,
     brevity_penalty,
@@ -65,11 +65,11 @@ from lookuplab.toolgen.similarity import (
 from lookuplab.toolgen.source import (
     Inserted,
     Location,
-    indented,
     insert,
     is_empty,
     location_of,
     read_source,
+    reindent,
 )
 from lookuplab.toolgen.success import (
     BEYOND,
@@ -78,7 +78,7 @@ from lookuplab.toolgen.success import (
     Message,
     check_version,
     messages_of,
-    verdict,
+    relevant_messages,
 )
 from lookuplab.work import Workers
 
@@ -260,8 +260,8 @@ class ToolGen(Benchmark[Original]):
           of them the generated function also uses. By the packages' rules, the original's marks
           decide what the dependencies are.
         - ``passed``: whether no message of pylint counts against the generated function.
-        - ``messages``: the messages that count against it (``success.verdict``). ``failures``: the
-          ids of these messages, joined by blanks.
+        - ``messages``: the messages that count against it (``success.relevant_messages``).
+          ``failures``: the ids of these messages, joined by blanks.
         - ``reference_messages``: the messages that count against the original.
           ``reference_passed``: whether there are none. Both are None if the original was not
           checked.
@@ -302,7 +302,9 @@ class ToolGen(Benchmark[Original]):
             check, new = checks[0]
             columns = self._compared(location, new, answers.get(uses), marks.get(task.id, ""))
             verdicts = [
-                None if answers.get(key) is None else verdict(answers[key], one, self.rules)
+                None
+                if answers.get(key) is None
+                else relevant_messages(answers[key], one, self.rules)
                 for key, one in checks
             ]
             messages, of_original = verdicts[0], verdicts[1] if self.references else None
@@ -311,7 +313,7 @@ class ToolGen(Benchmark[Original]):
                 "lost": joined_reasons(lost[one] for one in {check, uses} & lost.keys()),
                 "messages": messages or [],
                 "failures": " ".join(dict.fromkeys(name for name, *_ in messages or ())),
-                "errors": None if messages is None else _errors(messages),
+                "errors": None if messages is None else _error_count(messages),
                 "reference_messages": of_original,
                 "reference_passed": None if of_original is None else not of_original,
             }
@@ -344,17 +346,17 @@ class ToolGen(Benchmark[Original]):
         has_header = whole.startswith(location.header)
         if self.rules.is_package_2023:
             text = package_2023_text(location, body) if has_header else whole.strip()
-            marks = indented(marks or without_comments(location.body), location.body_indent)
+            marks = reindent(marks or without_comments(location.body), location.body_indent)
             original = package_2023_text(location, marks)
             marks = f"{without_comments(location.signature)}\n{marks}"
             counts |= package_2023_coverage(marks, location.signature, text)
         elif self.rules.is_package:
-            text = package_text(location, body, True) if has_header else blanked(whole)
+            text = package_text(location, body, True) if has_header else blank_strings(whole)
             original = package_text(location, without_comments(location.body), has_header)
             marks = package_text(location, marks, has_header)
             counts |= package_coverage(marks, location.signature, text)
         elif uses is not None:
-            counts = {"dependencies": len(uses), "covered": covered(uses, body)}
+            counts = {"dependencies": len(uses), "covered": count_covered(uses, body)}
         columns = similarities(body, location.body, text, original, self.rules)
         texts = {"predicted": text, "wanted": original, "empty": is_empty(body)}
         return {**texts, **columns, **counts, "identifiers": len(identifiers(body))}
@@ -450,7 +452,7 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     ]
 
 
-def _errors(messages: Sequence[Message]) -> int | None:
+def _error_count(messages: Sequence[Message]) -> int | None:
     """Return the number of undefined variables and missing members. Return None if a syntax error
     or a crash of pylint may hide some of them.
     """

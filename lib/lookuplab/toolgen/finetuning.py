@@ -89,7 +89,8 @@ def finetune(
 def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
-    """Return the pairs as training examples (see ``labelled``), and {reason: number of pairs left
+    """Return the pairs as training examples (see ``label_tokens``), and {reason: number of pairs
+    left
     out}. For both variants, the length of a pair's marked form decides whether the pair is too
     long. Raises UserError if no pair is usable, or if ``marked`` is True and no pair has a mark.
     """
@@ -104,7 +105,7 @@ def training_rows(
     left_out = Counter[str]()
     usable = []
     for pair, example in zip(pairs, encode(tokenizer, pairs, kind), strict=True):
-        if training.length(labelled(example, kind)) > limit:
+        if training.length(label_tokens(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
         elif not example.exact:
             left_out["not spelled by the model's tokenizer"] += 1
@@ -113,10 +114,10 @@ def training_rows(
     if not usable:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
     examples = encode(tokenizer if marked else checkpoint.tokenizer, usable, kind)
-    return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
+    return [label_tokens(example, kind, recipe.loss_on) for example in examples], left_out
 
 
-def labelled(
+def label_tokens(
     example: EncodedPair, kind: ModelKind, loss_on: str = "answer"
 ) -> dict[str, list[int]]:
     """Return {"input_ids": ..., "labels": ...} for a Transformers model. The model shifts the

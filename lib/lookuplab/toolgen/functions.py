@@ -27,8 +27,8 @@ from lookuplab.toolgen.source import (
     Token,
     column_of,
     cut_comments,
-    indented,
     read_source,
+    reindent,
     whole_tokens,
 )
 
@@ -170,19 +170,19 @@ def extract(
     seen = set() if seen is None else seen
     result = Extraction(files=len(files))
     if filters.trained_on:
-        seen |= _trained_on(paths.located(filters.trained_on))
+        seen |= _training_prompts(paths.located(filters.trained_on))
     if len(files) > filters.max_files:
         result.left_out[f"repository: more than {filters.max_files} files"] += 1
         return result
     for path in files:
         try:
-            lines, tree = _parsed(path, filters)
+            lines, tree = _parse(path, filters)
         except LeftOut as reason:
             result.left_out[f"file: {reason}"] += 1
             continue
         for name, node in definitions(tree):
             try:
-                function = _function(repository, path, lines, name, node, filters)
+                function = _build_function(repository, path, lines, name, node, filters)
                 key = prompt_key(vars(function))
                 if key in seen:
                     raise LeftOut("same docstring and signature as another")
@@ -235,7 +235,7 @@ def without_comments(text: str) -> str:
 
 
 @functools.cache
-def _trained_on(corpus: Path) -> set[tuple[str, str]]:
+def _training_prompts(corpus: Path) -> set[tuple[str, str]]:
     return set(map(prompt_key, corpus_records(corpus, ["docstring", "signature"])))
 
 
@@ -253,7 +253,7 @@ def lines_of(text: str) -> list[str]:
     return list(io.StringIO(text, newline="\n"))
 
 
-def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
+def _parse(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
     """Return a file's lines and syntax tree. Raises LeftOut if the file is not used."""
     if os.fsencode(path) != str(path).encode("utf-8", "replace"):
         raise LeftOut("its path is not UTF-8")
@@ -274,7 +274,7 @@ def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
         raise LeftOut("does not parse") from None
 
 
-def _function(
+def _build_function(
     repository: Path,
     path: Path,
     lines: list[str],
@@ -321,7 +321,7 @@ def _function(
 
     def text(first: int, stop: tuple[int, int]) -> str:
         whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]
-        return indented("".join(whole), "", indent)
+        return reindent("".join(whole), "", indent)
 
     file = path.relative_to(repository).as_posix()
     return Function(

@@ -37,7 +37,7 @@ from lookuplab.toolgen.jedi_tool import (
     TOOL_VERSION,
     JediTool,
     ask_tool,
-    behind_a_dot,
+    ends_after_dot,
     suggestions,
 )
 from lookuplab.toolgen.jedi_worker import ToolAnswer
@@ -64,9 +64,9 @@ class ToolUse:
     Monitor-guided decoding constrains the model until a break; for "dot", the ``name_end_rule`` is
     therefore always "break", and ``boundary`` is True.
 
-    The ``rules`` decide how the tool is called (``jedi_tool.unsaved``), how the prompt is written
-    (``pairs.prompt_text``), and which names are offered to the model. The packages offer all texts
-    that Jedi would insert, including ``name=``. package-2023 leaves out the words of
+    The ``rules`` decide how the tool is called (``jedi_tool.unsaved_file``), how the prompt is
+    written (``pairs.prompt_text``), and which names are offered to the model. The packages offer
+    all texts that Jedi would insert, including ``name=``. package-2023 leaves out the words of
     ``marking.SKIPPED``; package-2024 keeps these words, but offers nothing if there are no other
     words.
     """
@@ -261,7 +261,7 @@ class ToolConstraint:
         tail = list(self.before[-TAIL:])
         start, whole = decode(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
         text = whole[len(start) :]  # the function so far, without marks
-        if self.use.trigger == "dot" and not behind_a_dot(text):
+        if self.use.trigger == "dot" and not ends_after_dot(text):
             return
         # the tool cannot be called between two tokens that spell one character together
         self.unanswered = text.endswith(UNFINISHED)
@@ -354,7 +354,8 @@ class ToolModel:
     def prompts(self) -> list[Prompt]:
         """Return one prompt for each function, with the function's id."""
         contents = {
-            root: self.tool.content(root) for root in {function.root for function in self.functions}
+            root: self.tool.content_digest(root)
+            for root in {function.root for function in self.functions}
         }
         return [
             Prompt(

@@ -52,7 +52,8 @@ class JediTool:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
         self._full = functools.lru_cache(REMEMBERED)(ask_worker)
-        self.content = functools.cache(content)  # every model and condition needs the digests
+        # every model and condition needs the digests
+        self.content_digest = functools.cache(content_digest)
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
@@ -71,12 +72,12 @@ class JediTool:
             return ToolAnswer(failure=str(lost))
 
 
-def content(root: Path) -> str:
+def content_digest(root: Path) -> str:
     """Return a digest of a repository's Python files, because the tool reads only these files."""
     return folder_hash(root, python_files(root), "content")[:32]
 
 
-def unsaved(
+def unsaved_file(
     lines: list[str], function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> tuple[str, int, int]:
     """Return (text, line, column): the file's text with ``written`` in the place of ``function``
@@ -117,12 +118,12 @@ def ask_tool(
     tool: JediTool, function: Function, written: str, kind: ModelKind, rules: Rules = PAPER_RULES
 ) -> ToolAnswer:
     """Return the tool's completions at the end of ``written``, the text of a function so far (see
-    ``unsaved``).
+    ``unsaved_file``).
 
     Raises Lost if the question is lost because of a fault of the machine, which must not change an
     answer. If Jedi itself fails on this code, the result has a ``failure`` instead.
     """
-    place = unsaved(function.lines(), function, written, kind, rules)
+    place = unsaved_file(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)
     if answer.failure and not answer.failure.startswith(ANALYSER_ERROR):
         raise Lost(f"{function.id}: a question to Jedi was lost twice ({answer.failure})")
@@ -147,7 +148,7 @@ def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, 
     )
 
 
-def behind_a_dot(text: str) -> bool:
+def ends_after_dot(text: str) -> bool:
     """Return whether code ends in an unfinished attribute: a dot after an expression, possibly
     followed by letters.
 

@@ -24,7 +24,7 @@ from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.source import Location, indented, is_name, leaves, tokens
+from lookuplab.toolgen.source import Location, is_name, leaves, reindent, tokens
 
 ORDERS = (1, 2, 3, 4)
 # the columns that ``similarities`` returns for a judged function; values are 0 to 1 or None
@@ -47,14 +47,14 @@ HIGHEST = 300
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
-def normalized(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Return the text with every run of white space replaced by one blank, and with no white space
     at either end.
     """
     return " ".join(text.split())
 
 
-def blanked(text: str) -> str:
+def blank_strings(text: str) -> str:
     """Return the text with every string literal replaced by ``''``, as the replication package
     compares it. As in the package, a literal is anything between two equal quotes on one line.
     """
@@ -73,14 +73,14 @@ def package_2023_text(location: Location, body: str) -> str:
 
 def package_text(location: Location, body: str, documented: bool) -> str:
     """Return the text that package-2024 compares: the signature of the function at ``location`` and
-    the given body, with string literals replaced by ``''`` (``blanked``).
+    the given body, with string literals replaced by ``''`` (``blank_strings``).
 
     If ``documented`` is True, the function's own docstring is put between signature and body. This
     is for models that continue a prompt, because their texts contain the docstring.
     """
     docstring = f"{location.body_indent}'''{package_docstring(location.docstring)}'''"
     parts = without_comments(location.signature), docstring if documented else "", body
-    return blanked("\n".join(filter(None, parts)))
+    return blank_strings("\n".join(filter(None, parts)))
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
@@ -186,8 +186,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     keywords = KEYWORDS
     if keeps:
         keywords = JAVA_KEYWORDS if rules.is_package_2023 else PACKAGE_KEYWORDS
-    words, grams, subtrees, edges = _analysis(prediction, keeps)
-    wanted_words, wanted_grams, wanted_subtrees, wanted_edges = _analysis(reference, keeps)
+    words, grams, subtrees, edges = _analyse(prediction, keeps)
+    wanted_words, wanted_grams, wanted_subtrees, wanted_edges = _analyse(reference, keeps)
     common = _common(grams, wanted_grams)
     matches = [*map(Counter.total, common)]
     totals, weighted = ([max(1, size - n + 1) for n in ORDERS] for size in (words, wanted_words))
@@ -220,14 +220,14 @@ def _weight(words: Counter, keywords: set[str]) -> float:
 
 
 @lru_cache(maxsize=2048)  # a reference is compared with the predictions of all models
-def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
+def _analyse(text: str, commented: bool) -> tuple[int, list[Counter], Counter, Counter]:
     """Analyse a text for CodeBLEU. Return the number of its words, its n-grams (see ``_grams``), a
     Counter of its syntactic subtrees and a Counter of its data flows. If ``commented`` is True, the
     syntax includes comments and docstrings.
     """
-    text = indented(text, "").strip()
+    text = reindent(text, "").strip()
     words = text.split()
-    code = text if commented else uncommented(text)
+    code = text if commented else strip_comments(text)
     root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has a tree
     nodes = [root]
     children = []  # for each node, the indices of its children in ``nodes``
@@ -246,7 +246,7 @@ def _analysis(text: str, commented: bool) -> tuple[int, list[Counter], Counter, 
     return len(words), _grams(words), subtrees, Counter(_flow(root))
 
 
-def uncommented(text: str) -> str:
+def strip_comments(text: str) -> str:
     """Return a text without comments, docstrings and blank lines. These are found in the same way
     as in the package ``codebleu``. Lines that a backslash joins become one line. A text that cannot
     be tokenised is returned unchanged.
@@ -327,7 +327,7 @@ def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
         case "assignment" | "augmented_assignment":
             if node.child_by_field_name("right") is None:
                 return defined
-            return _assigned(*_sides(node), defined, edges)
+            return _follow_assignment(*_sides(node), defined, edges)
         case "default_parameter":
             sources: list[list[Span]] = [[]]
             if value := node.child_by_field_name("value"):
@@ -337,11 +337,11 @@ def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
             edges += [(span, "comesFrom", source) for span in targets for source in sources]
             return defined | {span[-1]: [span] for span in targets}
         case "for_in_clause":
-            return _assigned([_field(node, "left")], node.children[-1:], defined, edges)
+            return _follow_assignment([_field(node, "left")], node.children[-1:], defined, edges)
         case "if_statement":
-            return _branches(node, defined, edges)
+            return _follow_if(node, defined, edges)
         case "for_statement" | "while_statement":
-            return _loop(node, defined, edges)
+            return _follow_loop(node, defined, edges)
     if node.children and node.type != "string":
         # a comprehension uses its variables before the clause that defines them
         clauses_first = sorted(node.children, key=lambda child: child.type != "for_in_clause")
@@ -359,7 +359,7 @@ def _visit(nodes: Sequence[Node], defined: Definitions, edges: list[Edge]) -> De
     return defined
 
 
-def _assigned(
+def _follow_assignment(
     targets: Sequence[Node], values: Sequence[Node], defined: Definitions, edges: list[Edge]
 ) -> Definitions:
     """Follow an assignment, as ``_follow`` does. Each target gets the value at the same index."""
@@ -371,7 +371,7 @@ def _assigned(
     return defined
 
 
-def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions:
+def _follow_if(node: Node, before: Definitions, edges: list[Edge]) -> Definitions:
     """Follow an if statement, as ``_follow`` does. After the statement, a name has the definitions
     with which any of the branches ends.
     """
@@ -392,13 +392,13 @@ def _branches(node: Node, before: Definitions, edges: list[Edge]) -> Definitions
     }
 
 
-def _loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
+def _follow_loop(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
     """Follow a for or while statement, as ``_follow`` does."""
     start = len(edges)
     inside = node.children
     for _ in range(2):  # twice, because a loop may use values from its previous iteration
         if node.type == "for_statement":
-            defined = _assigned(*_sides(node), defined, edges)
+            defined = _follow_assignment(*_sides(node), defined, edges)
             inside = [child for child in node.children[-1:] if child.type == "block"]
         defined = _visit(inside, defined, edges)
     merged: dict[tuple[Span, str], set[Span]] = defaultdict(set)
@@ -466,7 +466,7 @@ def similarities(
       divided by the length of the original's sequence.
     - ``prefix``: the same for the sequences of all tokens.
     """
-    texts = normalized(text), normalized(original_text)
+    texts = collapse_spaces(text), collapse_spaces(original_text)
     written, original = identifiers(body), identifiers(original_body)
     return {
         "edit_similarity": round(fuzz.ratio(*texts) / 100, 2 if rules.is_package else 6),

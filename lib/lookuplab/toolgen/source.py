@@ -31,7 +31,7 @@ from lookuplab.paths import is_special
 
 # 1. Tokens
 
-DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut``)
+DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut_deep_nesting``)
 # Matches DEEPEST nested operators, as in ``not not not x``. A pattern counts them, because, unlike
 # brackets, operators have no closing token.
 CHAIN = re.compile(
@@ -145,7 +145,7 @@ def whole_tokens(text: str, line: int) -> list[Token]:
     return found
 
 
-def _cut(text: str) -> str:
+def _cut_deep_nesting(text: str) -> str:
     """Return a text up to the place where its nesting becomes deeper than DEEPEST, because parso's
     time grows with the square of the depth. (Python itself accepts only 200 levels of brackets.)
     """
@@ -160,11 +160,11 @@ def _cut(text: str) -> str:
     return text[: min(ends)]
 
 
-def _tree(text: str) -> BaseNode:
+def _parse_tree(text: str) -> BaseNode:
     """Return parso's syntax tree of a text. The text is first cut off where its nesting becomes too
-    deep (``_cut``).
+    deep (``_cut_deep_nesting``).
     """
-    text = _cut(text)
+    text = _cut_deep_nesting(text)
     limit = sys.getrecursionlimit()
     # after an error, parso searches recursively for the last leaf of what it has read, so it needs
     # a recursion limit that grows with the text
@@ -180,7 +180,7 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     """Return the tokens of a text in order, as the leaves of parso's syntax tree. Parso is used
     because it does not stop at an error, and generated functions often end with an error.
     """
-    found = [_tree(text).get_first_leaf()]
+    found = [_parse_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
         found.append(leaf)
     return tuple(found)
@@ -308,23 +308,23 @@ def function_of(location: Location, prediction: str, shift: str | None = None) -
     kept.
 
     By default, the prediction may contain text other than code, from which the code is first
-    extracted (``_extracted``). If ``shift`` is given, as in the replication package, nothing is
-    extracted: ``shift`` is put before every line, and broken indentation stays broken.
+    extracted (``_code_candidates``). If ``shift`` is given, as in the replication package, nothing
+    is extracted: ``shift`` is put before every line, and broken indentation stays broken.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     if shift is not None:
-        return _placed(location, prediction, shift)
+        return _place_code(location, prediction, shift)
     return next(
         (
             new
-            for text in _extracted(location, prediction)
-            if _parses((new := _placed(location, text))[0])
+            for text in _code_candidates(location, prediction)
+            if _parses((new := _place_code(location, text))[0])
         ),
-        _placed(location, prediction),
+        _place_code(location, prediction),
     )
 
 
-def _placed(location: Location, text: str, shift: str | None = None) -> tuple[str, str]:
+def _place_code(location: Location, text: str, shift: str | None = None) -> tuple[str, str]:
     """Return (whole function, body) as ``function_of`` does, for a ``text`` that is only code."""
     begin = rf"(?:async{BLANK}+)?def"
     # a `def` of any name, if all lines after it are blank, indented, or begin with ")"
@@ -333,20 +333,20 @@ def _placed(location: Location, text: str, shift: str | None = None) -> tuple[st
     start = rf"(?:{BLANK}*(?:@.*)?\n)*(?={BLANK}*{begin}{BLANK}+{location.name}\b|{other})"
     whole = re.match(start, text)
     if whole is None:
-        body = indented(text, location.body_indent) if shift is None else indented(text, shift, "")
+        body = reindent(text, location.body_indent) if shift is None else reindent(text, shift, "")
         return f"{location.header}\n{body}", body
     text = text[whole.end() :]
     if shift is None:
-        function = indented(text, location.indent)
+        function = reindent(text, location.indent)
     else:
-        function = location.indent + indented(text, shift, "").lstrip()
+        function = location.indent + reindent(text, shift, "").lstrip()
     try:
-        return function, location_of(indented(function, ""), 1).body
+        return function, location_of(reindent(function, ""), 1).body
     except UserError:  # the function does not parse
         return function, function.partition("\n")[2]
 
 
-def _extracted(location: Location, answer: str) -> Iterator[str]:
+def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     """Yield candidates for the code in an answer. The caller uses the first candidate that parses
     in the place of the original function.
 
@@ -379,7 +379,7 @@ def _parses(function: str) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about string escapes
         try:
-            return bool(ast.parse(indented(function, "")))
+            return bool(ast.parse(reindent(function, "")))
         except UNPARSABLE:
             return False
 
@@ -389,7 +389,7 @@ def is_empty(body: str) -> bool:
     `return None`, strings or other constants, and comments.
     """
     # the constant 0 keeps the function valid if the body is blank
-    code = f"def f():\n    0\n{indented(body, '    ')}"
+    code = f"def f():\n    0\n{reindent(body, '    ')}"
     try:
         statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]
     except UNPARSABLE:
@@ -404,7 +404,7 @@ def _is_nothing(statement: ast.stmt) -> bool:
     return False
 
 
-def indented(text: str, indent: str, old: str | None = None) -> str:
+def reindent(text: str, indent: str, old: str | None = None) -> str:
     """Return ``text`` in which ``indent`` replaces the indentation ``old`` at the beginning of the
     lines. By default, ``old`` is the indentation of the first line that is not blank. Lines that
     begin inside a string do not change.

@@ -54,7 +54,7 @@ CHECK_VERSION = 3  # increase it whenever the same question would get different 
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text
 
 
-def verdict(
+def relevant_messages(
     messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
 ) -> list[Message]:
     """Return the messages that count against the inserted function. ``messages`` are pylint's

@@ -223,6 +223,8 @@ score cloudapi empty.jsonl
 score cloudapi bytes.jsonl
 score cloudapi number.jsonl
 score cloudapi right.jsonl -o .
+score cloudapi right.jsonl --index empty.jsonl
+score cloudapi targets.jsonl
 score cloudapi right.jsonl -o /proc/self/mem
 score toolgen ~nobody-here/x
 score :X right.jsonl
@@ -244,6 +246,9 @@ run own/snippets -p queries_file=pipe
 data frequencies pipe -o counts.csv
 data mark folder -o marked -s max_files=null
 data mark folder -o marked -s max_files=-1
+data mark folder -o folder/module.py
+claims folder
+draw own/snippets
 store merge bytes.jsonl
 store merge pipe
 store merge /dev/full
@@ -285,6 +290,8 @@ def test_odd_input_of_any_command_is_one_line(line, tmp_path, monkeypatch):
         "deep.csv": b"[" * 10_000,
         "number.jsonl": b'{"id": ' + b"9" * 5000 + b"}",
         "right.jsonl": json.dumps(call).encode(),
+        "targets.jsonl": json.dumps(call | {"target": [1]}).encode(),
+        "folder/module.py": b"kept",
     }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -292,3 +299,5 @@ def test_odd_input_of_any_command_is_one_line(line, tmp_path, monkeypatch):
     assert result.exit_code == 2 and result.stdout == "", result.output
     *_, last = result.stderr.splitlines()
     assert last.startswith("error: ") and "Traceback" not in result.output
+    assert "Error: " not in last and "object has no" not in last
+    assert (tmp_path / "folder" / "module.py").read_bytes() == b"kept"

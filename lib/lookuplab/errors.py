@@ -4,7 +4,6 @@ errors that are not bugs into messages for the user.
 
 import difflib
 import errno
-import os
 import re
 import resource
 import shlex
@@ -118,13 +117,10 @@ def needs(extra: str, note: str = "") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        python = shlex.quote(os.path.relpath(sys.executable))
-        # outside the working directory, the absolute path is easier to read
-        if python.startswith(os.pardir):
-            python = shlex.quote(sys.executable)
+        python = shlex.quote(sys.executable)
         raise UserError(
-            f"{error.name} is not installed: {python} -m pip install -c constraints.txt "
-            f"-e '.[{extra}]'{note}"
+            f"{error.name} is not installed: in the kit's folder, {python} -m pip install "
+            f"-c constraints.txt -e '.[{extra}]'{note}"
         ) from None
 
 

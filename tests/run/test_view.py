@@ -207,11 +207,24 @@ def test_two_files_of_judgements_are_paired_by_id(kit, tmp_path):
     assert f"{tmp_path}/a.jsonl (2): 2, 4\n" in said and f"{tmp_path}/b.jsonl (1): 3\n" in said
 
 
-@pytest.mark.parametrize("line", ['{"id": 1}', '{"valid": true}', "x", '{"id": 2, "valid": true}'])
-def test_a_file_without_a_verdict_for_each_id_is_refused_in_a_line(kit, tmp_path, line):
+REFUSED = """\
+ | none of its 0 lines has a verdict
+{"id": 1, "valid": "no"} | none of its 1 lines has a verdict
+{"valid": true} | line 1: 'id' must be
+{"id": [1], "valid": true} | line 1: 'id' must be
+{"id": 1, "sample": [], "valid": true} | 'sample' (if any)
+{"id": 1, "valid": true, "passed": 2}\\n{"id": 2, "valid": 2} | 'valid' true, false or null
+x | line 1
+{"id": 2, "valid": true}\\n{"id": "2", "valid": true} | two lines have the same id"""
+
+
+@pytest.mark.parametrize("case", REFUSED.splitlines())
+def test_a_file_without_a_verdict_for_each_id_is_refused_in_a_line(kit, tmp_path, case):
+    lines, _, why = case.partition(" | ")
     good = judgements(tmp_path, "a.jsonl", {1: True})
-    paths.write_lines(tmp_path / "b.jsonl", [line] * 2)
-    assert kit.said(f"compare {good} '{tmp_path}/b.jsonl'", code=2).count("\n") == 1
+    (tmp_path / "b.jsonl").write_text(lines.replace("\\n", "\n"))
+    said = kit.said(f"compare {good} '{tmp_path}/b.jsonl'", code=2)
+    assert said.count("\n") == 1 and why in said
 
 
 # task -> (the model's confidence, whether the answer is right without a document, with the right

@@ -123,7 +123,7 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
         yield from datasets.load_dataset(**options, streaming=True)
     # ``datasets`` raises a dozen types of exceptions: no network, no data set, no access, ...
     except Exception as error:
-        raise UserError(f"cannot read {source}: {str(error) or type(error).__name__}") from None
+        raise UserError(f"cannot read {source}: {str(error) or 'is it empty?'}") from None
 
 
 def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame, Counter[str]]:

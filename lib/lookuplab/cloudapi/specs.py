@@ -136,9 +136,11 @@ class ApiIndex:
 @cache
 def load_index(path: Path = INDEX) -> ApiIndex:
     """Return the committed index, or another index in the same format. Raises UserError if the file
-    is missing or is not an index.
+    is missing, is empty or is not an index.
     """
-    return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
+    if not (specs := _read(path, from_json)):
+        raise UserError(f"{path} holds no API: name another index")
+    return ApiIndex(specs, Path(path).with_name(DOCUMENTATION.name))
 
 
 @cache

@@ -20,6 +20,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from itertools import accumulate, pairwise
@@ -79,7 +80,7 @@ def content(file: Path) -> bytes:
     if told is not None and line.encode() not in told:
         raise UserError(
             f"{file} is damaged (or {MANIFEST} beside it): its sha256 does not match; restore both "
-            f"(in a git checkout: git checkout -- {file.parent})"
+            f"(in a git checkout: git -C {shlex.quote(str(file.parent))} checkout -- .)"
         )
     return data
 

@@ -139,7 +139,8 @@ def load_profile(name: str) -> Profile:
             # raises TypeError for a key that is not a text
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"profile {file}: {error}") from error
+        example = PROFILES / "mini.yaml"
+        raise UserError(f"profile {file}: {error}; write it as in {example}") from error
     if name.endswith(_YAML):  # the notebooks and parameters that your own file names must exist
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:

@@ -63,15 +63,18 @@ class Command(click.Command):
 
 def keep_inputs(output: Path, given: Iterable[Any]) -> None:
     """Raise UserError if one of the ``given`` values (paths, texts, or tuples of these) names the
-    existing file ``output``, perhaps by another path or through a link.
+    existing file ``output``, perhaps by another path or through a link, or names a folder in which
+    ``output`` is a Python file.
     """
     for value in given:
         if isinstance(value, tuple):
             keep_inputs(output, value)
-            continue
-        place = paths.located(value) if isinstance(value, str | Path) else Path()
-        if output.is_file() and place.is_file() and place.samefile(output):
-            raise UserError(f"{output} is the input {value}; name another output")
+        elif isinstance(value, str | Path) and output.is_file():
+            place = paths.located(value)
+            is_source = output.suffix == ".py" and place.is_dir()
+            inside = is_source and place.resolve() in output.resolve().parents
+            if inside or (place.is_file() and place.samefile(output)):
+                raise UserError(f"{output} belongs to the input {value}; name another output")
 
 
 command = partial(click.command, cls=Command)

@@ -94,7 +94,7 @@ def claims(
     chosen = made_profile(profile)
     of_paper = [claim for claim in judging.load() if paper in (None, claim.paper)]
     if not of_paper:
-        raise UserError(f"no claim about {paper}")
+        raise UserError(f"no claim about {paper!r}: without a name, every claim is shown")
     judged = judging.judge_run(of_paper, chosen.figures / chosen.name)
     if markdown:
         click.echo(building.claims_page(judged, chosen))

@@ -5,6 +5,7 @@ profile, ``list``, which names the notebooks, and ``draw``, which redraws their 
 import io
 import json
 import os
+import shlex
 import sys
 import textwrap
 import time
@@ -101,8 +102,9 @@ def run(
     if code == 0 and part.draws and not dry_run:
         from lookuplab.results.paper import titles
 
-        for id in job.notebook.artifacts:
-            click.echo("\n".join(artifact_lines(job.place.parent / id)))
+        places = [job.place.parent / id for id in job.notebook.artifacts]
+        for place in places:
+            click.echo("\n".join(artifact_lines(place)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if job.beside(f".{JUDGED}").is_file():
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
@@ -111,7 +113,7 @@ def run(
                 f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "
                 f"--profile {job.profile.name}"
             )
-        if line := undo_hint([job.place.parent / id for id in job.notebook.artifacts]):
+        if line := undo_hint(places):
             click.echo(line)
     sys.exit(code)
 
@@ -123,9 +125,11 @@ def undo_hint(places: Sequence[Path]) -> str:
     Every run changes at least the JSON, which shows `lookuplab verify` that the artifact was made
     again.
     """
-    changed = places and git("diff", "--name-only", "--", *(f"{place}.*" for place in places))
+    files = (f"{place}.*" for place in places)
+    changed = places and git("diff", "--name-only", "--relative", "--", *files)
     told = "committed files that this run replaced (numbers are in the CSV, not in the JSON)"
-    return f"{told}; to undo: git checkout -- {' '.join(changed.split())}" if changed else ""
+    undo = f"git -C {shlex.quote(str(paths.ROOT))} checkout --"
+    return f"{told}; to undo: {undo} {shlex.join(changed.splitlines())}" if changed else ""
 
 
 def artifact_lines(place: Path) -> Iterator[str]:
@@ -375,7 +379,10 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
             drawn += notebook.artifacts
     if not drawn:
-        raise UserError(f"no numbers of {artifact or 'any notebook'} in profile {profile!r}")
+        raise UserError(
+            f"no numbers of {artifact or 'any notebook'} in profile {chosen.name!r}: make them "
+            "with `lookuplab run`"
+        )
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
@@ -447,8 +454,7 @@ def execute(
     for job in planned:
         check(job)
     due = [job for job in planned if again or job.notebook.order == "alone" or not is_current(job)]
-    if len(due) < len(planned):
-        current = len(planned) - len(due)
+    if current := len(planned) - len(due):
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs(due)
     if not part.draws:

@@ -261,6 +261,7 @@ def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
     """
     from lookuplab.benchmark import written
     from lookuplab.cloudapi.tasks import ApiTask
+    from lookuplab.results.provenance import convert
 
     types = {"candidate": str, "target": str | list, "provider": str, "client": str}
     check_fields(record, id=int | str, service=str | None, **types)
@@ -268,7 +269,7 @@ def call_of(record: Line, index: Any) -> "tuple[Any, Completion]":
     check_choice("provider", provider, index.providers)
     service = record.get("service") or ""
     index.methods(provider, client, service)
-    targets = tuple(target) if isinstance(target, list) else (target,)
+    targets = tuple(convert([""], target, "the field 'target'"))
     task = ApiTask(record["id"], "", "", targets, provider, service, client, "", 0, 0, 0)
     return task, written(task.id, candidate)
 
@@ -318,8 +319,7 @@ def toolgen(
     def read(record: Line) -> "tuple[Any, Completion]":
         function, completion = function_of(record)
         if output:  # the output must not replace this file or another module of its repository
-            is_module = output.suffix == ".py" and function.root in output.resolve().parents
-            keep_inputs(output, [function.root / function.file, *([output] if is_module else [])])
+            keep_inputs(output, [function.root / function.file, function.root])
         return function, completion
 
     rules = rules_of(variant)

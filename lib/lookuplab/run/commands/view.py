@@ -326,21 +326,31 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
 def scored(file: Path) -> pd.DataFrame:
     """Return the rows of a file that `lookuplab score` wrote. Their condition is the name of the
     column that says whether an answer is right. Raises UserError if there is no such column, if a
-    line has no id, or if two lines have the same id and sample.
+    line has a field of the wrong type, or if two lines have the same id and sample.
     """
-    lines = [line for _, line in paths.json_lines(file)]
-    flags = [name for line in lines for name in line if isinstance(line[name], bool)]
-    measure = next((name for name in (*MEASURES, *flags) if name in flags), None)
-    table = pd.DataFrame(lines).rename(columns={"problem_id": "id"})
-    if not measure or "id" not in table or table.id.isna().any():
-        raise UserError(f"{file}: each line needs an id and a verdict, as `lookuplab score` writes")
-    defaults = {"sample": 0, "cluster": table.id}
-    table = table.assign(**{name: table.get(name, value) for name, value in defaults.items()})
-    table = table.assign(**{"class": ""}, model="", condition=measure, right=table[measure])
-    table["id"] = table.id.astype(str)
+    lines = [*paths.json_lines(file)]
+    flags = [name for _, line in lines for name in line if isinstance(line[name], bool)]
+    if not flags:
+        raise UserError(
+            f"{file}: none of its {len(lines)} lines has a verdict (true or false); name a file "
+            "that `lookuplab score` wrote"
+        )
+    measure = next(name for name in (*MEASURES, *flags) if name in flags)
+    rows = []
+    for number, line in lines:
+        id, sample = line.get("id", line.get("problem_id")), line.get("sample", 0)
+        checked = (id, str | int), (sample, int), (line.get(measure), bool | None)
+        if not all(isinstance(value, kind) for value, kind in checked):
+            raise UserError(
+                f"{file}, line {number}: 'id' must be a text or a whole number, 'sample' (if any) "
+                f"a whole number, and {measure!r} true, false or null, as `lookuplab score` writes"
+            )
+        given = "", measure, str(id), sample, "", str(line.get("cluster", id)), line.get(measure)
+        rows.append(given)
+    table = pd.DataFrame(rows, columns=[*PAIRED, "class", "cluster", "right"])
     if table.duplicated([*PAIRED]).any():
         raise UserError(f"{file}: two lines have the same id and sample")
-    return table[[*PAIRED, "class", "cluster", "right"]].dropna(subset=["right"])
+    return table.dropna()
 
 
 def changed(first: Side, second: Side) -> list[str]:

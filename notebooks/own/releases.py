@@ -35,8 +35,9 @@ class Releases:
     """The indexes of the old and the new release, the tasks, and the number of APIs for each kind
     of change (CHANGES).
 
-    A task's field ``frequency`` holds the kind of change, so numbers by class are numbers by kind
-    of change. An index lists every path by which an API can be imported.
+    A task's field ``frequency``, which holds the frequency class in other benchmarks, holds the
+    kind of change here. Tables by class are therefore tables by kind of change. An index lists
+    every path by which an API can be imported.
     """
 
     old: ApiIndex

@@ -1,9 +1,9 @@
 """Applies DAG++'s rule while a model writes: it calls the completion tool when the model is unsure.
 The model needs neither a mark nor fine-tuning.
 
-The tool is called before a name if the most likely next token begins a name and is improbable. The
-model then chooses among the names that the tool offers, and a break follows the name, as in
-monitor-guided decoding.
+The tool is called before a name if the most likely next token begins a name, but has a probability
+below a threshold. The model then chooses among the names that the tool offers. As in monitor-guided
+decoding, the token after the name must be a break, which cannot continue an identifier.
 """
 
 import math
@@ -67,8 +67,9 @@ class InDoubt(ToolConstraint):
         return restricted[0], min(restricted[1], margin)
 
     def _doubted(self, logits: "torch.Tensor") -> float:
-        """Call the tool if the most likely token begins a name and is improbable. Return the
-        distance of the token's probability from the threshold, or inf if the token begins no name.
+        """Call the tool if the most likely token begins a name and its probability is below the
+        threshold. Return the distance between this probability and the threshold, or inf if the
+        token begins no name.
         """
         piece = self.vocabulary.piece
         likely = int(logits.argmax())

@@ -446,7 +446,8 @@ def prompt(draft: Draft) -> str:
     the line after the prompt.
 
     The question says which variables are given, what to compute with which values, and the result
-    in the first case. It names neither the callable nor a parameter.
+    for the first of the two set-ups that test the answer. It names neither the callable nor a
+    parameter.
     """
     asked = draft.call
     (setup, expected) = draft.cases[0]

@@ -101,7 +101,8 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
         table = pyarrow.table(columns)
     # floats become a third smaller if their first bytes, second bytes, ... are stored together
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
-    # each key occurs only once, so a dictionary of keys would make the file larger
+    # Parquet's dictionary encoding saves repeated values; keys never repeat, so it would only add
+    # to the file
     unique = {} if name == "completions" else {"key"}
     with paths.replacing(target) as part:
         parquet.write_table(

@@ -173,9 +173,9 @@ def _has_locks(folder: Path) -> bool:
 
 class AnswerStore:
     """A store in the file ``path``. It maps keys to answers, which may be any JSON values. If
-    ``path`` is ``":memory:"`` or False, the store is in memory, and does not use the record. If it
-    is None, the file is ``default_path()``. Use the store in a ``with`` block, which closes the
-    file.
+    ``path`` is ``":memory:"`` or False, the store is in memory, and ignores the committed record of
+    answers (``models.record``). If ``path`` is None, the file is ``default_path()``. Use the store
+    in a ``with`` block, which closes the file.
 
     A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
     used.

@@ -589,7 +589,7 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
             for family, members in families.items():
                 for smaller, larger in pairwise(members):
                     if smaller.size < larger.size:
-                        # the cell whose number must be greater comes first
+                        # a comparison claims that its first cell has the greater number
                         cells = [Cell(each.model, condition) for each in (smaller, larger)]
                         first, second = cells if direction == "decreasing" else cells[::-1]
                         yield Comparison(family, first, second, 0, inf)

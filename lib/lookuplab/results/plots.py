@@ -235,7 +235,8 @@ def curves(
     kinds = looks(_present(classes if lines == "class" else (), rows["kind"]))
     # if x has few values, ticks are at these values alone
     few = rows["x"].dropna().unique() if rows["x"].nunique() <= 6 else None
-    # distances along the axis are computed on its scale: there to the scale, and back again
+    # ``there`` converts values of x to the axis's scale, on which distances are computed; ``back``
+    # converts them to values of x again
     there, back = (np.log1p, np.expm1) if log_ticks else (np.asarray, np.asarray)
     scale = so.Continuous(trans=(there, back) if log_ticks else None)
     levels, rows = rows[rows["x"].isna()], rows[rows["x"].notna()].sort_values("x", kind="stable")

@@ -162,8 +162,8 @@ def get(source: Source, whole: bool = True) -> Path:
     configuration of a model on the hub is fetched.
 
     An environment is built, unless all its pinned packages are installed already. Raises UserError
-    if the download fails or has the wrong size or hash, and for a data set, because data sets are
-    never fetched as a whole.
+    if the download fails or has the wrong size or hash. Also raises UserError for a data set on the
+    hub, because such a data set is only streamed.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get

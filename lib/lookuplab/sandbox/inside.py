@@ -92,8 +92,8 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """Takes the place, in T, of an object from W whose class is not known, such as a function that
-    is part of an estimator.
+    """Replaces a part of an object that W sent if T does not accept the part's class, such as a
+    function that is part of an estimator.
     """
 
     def __init__(self, *_: object):

@@ -218,9 +218,9 @@ def drop_capabilities() -> None:
 
 def block_system_calls() -> None:
     """Make four kinds of system calls fail with EPERM: requests for memory that is charged to no
-    process; calls in the numbering of another type of machine; io_uring, a queue of calls that
-    would bypass these rules; and sockets of families other than FAMILIES, which a network namespace
-    does not isolate.
+    process; calls that use another architecture's call numbers, such as 32-bit calls; io_uring, a
+    queue of calls that would bypass these rules; and sockets of families other than FAMILIES, which
+    a network namespace does not isolate.
     """
     machine, _, calls, sockets = MACHINES[os.uname().machine]
     # a rule is (instruction, rules to skip if true, rules to skip if false, value); linux/filter.h

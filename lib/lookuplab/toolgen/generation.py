@@ -61,8 +61,9 @@ class ToolUse:
     tool is called after a dot that follows an expression; this is monitor-guided decoding, which
     works with any model and needs no fine-tuning. With None, the tool is never called. Raises
     UserError for any other trigger. If the trigger is not "mark", the model may not write the mark.
-    Monitor-guided decoding constrains the model until a break; for "dot", the ``name_end_rule`` is
-    therefore always "break", and ``boundary`` is True.
+    Monitor-guided decoding constrains the model until it writes a break, a token that cannot
+    continue an identifier. For "dot", the ``name_end_rule`` is therefore always "break", and
+    ``boundary`` is True: a break must follow the name.
 
     The ``rules`` decide how the tool is called (``jedi_tool.unsaved_file``), how the prompt is
     written (``pairs.prompt_text``), and which names are offered to the model. The packages offer

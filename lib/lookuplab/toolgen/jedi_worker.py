@@ -278,8 +278,8 @@ def control(root: Path, file: str) -> ToolAnswer:
 def start() -> None:
     """Run the parent process of the workers. It reads the built-in names once for all of them."""
     install()
-    # the garbage collector would search the trees of these names again and again; ``serve`` changes
-    # the collector's thresholds
+    # While the names are read, the garbage collector would search their syntax trees again and
+    # again. It is enabled again before ``serve``, which sets thresholds that make it run rarely.
     gc.disable()
     control(Path(python_sources.search_path()[0]), "new.py")
     gc.enable()

@@ -122,8 +122,8 @@ def undo_hint(places: Sequence[Path]) -> str:
     """Return a line that says how to undo a run's changes to committed artifacts; "" if there are
     none. ``places`` are the paths of the artifacts' files without suffix.
 
-    Every run changes at least the JSON, which shows `lookuplab verify` that the artifact was made
-    again.
+    Every run changes at least the JSON, from which ``lookuplab verify`` sees that the artifact was
+    made again.
     """
     files = (f"{place}.*" for place in places)
     changed = places and git("diff", "--name-only", "--relative", "--", *files)

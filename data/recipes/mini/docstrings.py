@@ -213,7 +213,7 @@ def examples(item: Documented) -> Iterator[DocExample]:
                 example = DocExample(item.name, number, imports, setup, target)
                 if fits(example, node.value) and not UNREPEATABLE.search(one.source):
                     yield example
-            # an expression whose value is shown is taken to change no variable
+            # we assume that an expression whose value is shown changes no variable
             if not shown:
                 before.append((node, ast.get_source_segment(one.source, node) or ""))
 

@@ -426,7 +426,7 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
 
 def for_each(first: Draft) -> Iterator[Draft]:
     """Yield the problem in which the call is applied to each of the two inputs in a list. In the
-    second case, the list is reversed.
+    second of the problem's ``cases``, the list is reversed.
     """
     (setup, expected), (second, other) = first.cases
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")

@@ -52,10 +52,10 @@ EACH, LEAST = 14, 20
 WINDOW = 10  # number of consecutive words or signs that are compared
 COPIED = 0.5  # a function is a copy if more than this share of its windows is known
 COPIES = 0.1  # a repository is left out if more than this share of its functions are copies
-# the rules of the replication package of 2023
+# the rules of package-2023, except that only the paper's three errors are failures
 FIRST_PACKAGE = rules_of("package-2023", every_error=False)
-# claims take these numbers from the rules of the replication package of 2024, and all other numbers
-# from those of 2023 (data/mini/DESIGN.md, 2026-11-29)
+# claims use these columns as computed by the rules of package-2024, and all other columns as
+# computed by those of package-2023 (data/mini/DESIGN.md, 2026-11-29)
 LATER = ["passed", "failures", "errors", "lost", "edit_similarity", "exact_match"]
 KEY = ["scoring", "model", "condition"]
 NUMBERS = [

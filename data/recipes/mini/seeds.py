@@ -102,9 +102,9 @@ def main(
 
 
 def ask(work: Path, out: Path) -> None:
-    """Let each model that has no row in trainings.csv, in the folder ``out``, answer the tasks. Add
-    its verdicts to rows.csv.gz in the same folder, and its training to trainings.csv. Rows of
-    models whose weights are not in ``work`` stay.
+    """Let every model answer the tasks, except models that have a row in the file trainings.csv of
+    the folder ``out``. Add a model's verdicts to rows.csv.gz in the same folder, and a row about
+    its training to trainings.csv. Rows of models whose weights are not in ``work`` stay.
     """
     files = out / "rows.csv.gz", out / "trainings.csv"
     rows, trained = ([pd.read_csv(file)] if file.exists() else [] for file in files)

@@ -160,7 +160,7 @@ def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimi
     inner = []
     others = []
     for name, weight in model.named_parameters():
-        # the embedding is also the weight of the head
+        # AdamW also trains the embedding, although this is a matrix: the head has the same weights
         if weight.ndim != 2 or weight is model.get_input_embeddings().weight:
             others.append(weight)
         else:

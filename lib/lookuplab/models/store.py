@@ -69,9 +69,9 @@ OF_THIS_MACHINE = ("tmpfs", "overlay")
 # reading answers needs none
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
-# KEEP inserts a row, and replaces a row with the same key if that was written later. A row is not
-# inserted if its key was deleted after the row was written. FORGET deletes a key's row, and keeps
-# the time of the deletion.
+# KEEP inserts a row. It replaces an existing row with the same key if the existing row was written
+# later than the new one. A row is not inserted if its key was deleted after the row was written.
+# FORGET deletes a key's row, and keeps the time of the deletion.
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""

@@ -258,8 +258,8 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
         if error:
             raise Failed(str(error))
         for path, content in files.items():
-            # a file from W must not be written outside T's folder, through a link, or over a file
-            # of the test
+            # a file from W must not be written through a link or outside T's folder, and must not
+            # replace a file of the test
             inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
             if inside and (path in received or not os.path.exists(path)):
                 received.add(path)

@@ -397,7 +397,7 @@ def answer_all(
 
 def _describe_lost(lost: Mapping[str, str], reason: str) -> str:
     """Return a phrase for a message, such as "2 timed out (a.py:7, b.py:40)": how many questions
-    were lost for one reason, and the places that the first MOST_NAMED of them are about.
+    were lost for one reason, and where in the code the first MOST_NAMED of these questions were.
     """
     keys = [key for key in sorted(lost) if lost[key] == reason]
     # the place is the part of a key between kind and digest (``judgement_key``)

@@ -81,9 +81,8 @@ BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
     """Return the numbers ``dependencies`` and ``count_covered`` as package-2024 counts them.
-    Dependencies
-    are the marked words of a reference that do not look like local names. A dependency is covered
-    if the prediction contains it.
+    Dependencies are the marked words of a reference that do not look like local names. A dependency
+    is covered if the prediction contains it.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
     (``similarity.package_text``). The package's peculiarities are kept: names of libraries count; a
@@ -108,10 +107,9 @@ LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
     """Return the numbers ``dependencies`` and ``count_covered`` as package-2023 counts them.
-    Dependencies
-    are the marked words of a reference that look neither like a local name nor like a parameter. Of
-    ``a.b``, the dependency is only ``b``. A dependency is covered if the prediction contains it
-    outside string literals.
+    Dependencies are the marked words of a reference that look neither like a local name nor like a
+    parameter. Of ``a.b``, the dependency is only ``b``. A dependency is covered if the prediction
+    contains it outside string literals.
     """
     keys = {
         key

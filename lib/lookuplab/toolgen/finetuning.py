@@ -90,8 +90,7 @@ def training_rows(
     checkpoint: LocalModel, pairs: Sequence[Pair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict[str, list[int]]], Counter[str]]:
     """Return the pairs as training examples (see ``label_tokens``), and {reason: number of pairs
-    left
-    out}. For both variants, the length of a pair's marked form decides whether the pair is too
+    left out}. For both variants, the length of a pair's marked form decides whether the pair is too
     long. Raises UserError if no pair is usable, or if ``marked`` is True and no pair has a mark.
     """
     kind = kind_of(checkpoint.config)

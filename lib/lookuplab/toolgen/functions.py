@@ -50,9 +50,9 @@ class Filters:
     ``max_file_lines`` lines. ``max_lines`` and ``max_tokens`` (Python tokens) limit a function's
     signature and body together, without docstring, comments and blank lines. ``max_model_tokens``
     limits signature and body (``Function.code``) in tokens of a model; it is ignored if no
-    tokenizer is given. ``rules`` decide which docstrings are accepted, and whether ``async def``
-    is. ``trained_on`` is the path of a marked corpus, or ""; functions whose docstring and
-    signature occur in this corpus are left out.
+    tokenizer is given. ``rules`` decide which docstrings are accepted, and whether functions with
+    ``async def`` are. ``trained_on`` is the path of a marked corpus, or ""; functions whose
+    docstring and signature occur in this corpus are left out.
     """
 
     max_files: int = 500

@@ -86,10 +86,10 @@ def unsaved_file(
 
     ``lines`` are the lines of the whole file. ``written`` is a body or a ``def``
     (``pairs.writes_def``), without marks and without the indentation that the ``def`` has in the
-    file. A body is put after the signature and the docstring in the file. The same is done with the
-    body of a ``def`` that has the function's own signature, because the docstring is in the user's
-    file, and Algorithm 1 sees the docstring as well. Any other ``def``, finished or not, replaces
-    the signature and the docstring, too. Decorators are kept.
+    file. A body is put after the signature and the docstring in the file. If ``written`` is a
+    ``def`` with the function's own signature, only its body is put there. The docstring thus stays
+    in the file, as it does when the function is marked (Algorithm 1). Any other ``def``, finished
+    or not, replaces the signature and the docstring, too. Decorators are kept.
     """
     head = function.body_line - 1
     own = function.signature + "\n"

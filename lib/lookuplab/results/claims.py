@@ -9,9 +9,9 @@ verdicts on the direction are
 - *fails*: the whole interval is on the opposite side;
 - *open*: the interval contains the bound, or a row of the artifact is missing;
 - *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
-- *not testable: margin*: the claim tolerates a loss, but the number that may be lost could itself
-  be that small (the lower end of its interval is not above the tolerated loss). Even a loss of
-  everything could then pass. Such comparisons count only if the claim has no others;
+- *not testable: margin*: the claim allows a number to become smaller by a tolerated loss, but the
+  whole number may be no larger than this loss (the lower end of its interval is not above it). Even
+  a loss of everything could then pass. Such comparisons count only if the claim has no others;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);
@@ -502,7 +502,7 @@ def _verdicts_by_name(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str,
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
     """Return the rows of SHARES, grouped by the share of documented calls: {``documented share
     1/2``: rows}. Conditions are named as in Figure 6. Models that were not trained with the share
-    of one half were trained with few shares, and are left out.
+    of one half are left out, because they were trained with only a few of the shares.
     """
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
     found = _by_prefix([row for row in rows if row.model in whole], r"share_([\d.]+)/")

@@ -76,10 +76,11 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 def become_kernel(own: Path) -> None:
     """Run a kernel in this process. ``own`` is the run's folder.
 
-    Papermill starts a kernel by the command in its specification, and watches that command. Here
-    the command only reads the pipe ``alive`` (``runner._run``). Opening the pipe waits for the
-    command, so the connection file is complete then. When this process ends, the pipe closes, the
-    command ends, and papermill sees that the kernel is gone.
+    Papermill writes a connection file. Then it starts the command in the kernel's specification,
+    and watches that command. Here the command only reads the pipe ``alive`` (``runner._run``). This
+    process opens the pipe, and thereby waits until the command has started and the connection file
+    is complete. When this process ends, the pipe closes, the command ends, and papermill sees that
+    the kernel is gone.
     """
     os.setsid()  # a kernel that Jupyter starts has its own session, too
     with (own / "alive").open("w"):

@@ -70,8 +70,8 @@ class Profile:
       begins with this path, the instructions tell the user how to make it.
     - ``given`` is {parameter: value} from the command line, and overrides all other values. If it
       is not empty, figures go below ``runs/``, so that they never replace committed figures. There
-      is one exception: with ``by_model``, if only models are given, figures go to the usual folder.
-      In both cases, such models have a folder of their own, ``<profile>/<models>``.
+      is one exception: with ``by_model``, figures go to the usual folder if only models are given.
+      With ``by_model``, given models always have a folder of their own, ``<profile>/<models>``.
     """
 
     file: Path
@@ -141,7 +141,7 @@ def load_profile(name: str) -> Profile:
     except (TypeError, ValueError, AttributeError) as error:
         example = PROFILES / "mini.yaml"
         raise UserError(f"profile {file}: {error}; write it as in {example}") from error
-    if name.endswith(_YAML):  # the notebooks and parameters that your own file names must exist
+    if name.endswith(_YAML):  # a user's file may name only notebooks and parameters that exist
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
             check_choice(f"profile {file}: the notebook", id, known)

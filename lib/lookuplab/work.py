@@ -316,8 +316,8 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
     the error of a process that cannot get the lock quotes these words.
 
     The lock of a dead process is taken over. If a living process holds the lock and ``wait`` is
-    true, the function waits until the lock is free. Otherwise it raises LockHeld, whose message names
-    the other process and its machine.
+    true, the function waits until the lock is free. Otherwise it raises LockHeld, whose message
+    names the other process and its machine.
     """
     from filelock import SoftFileLease, Timeout  # slow to import
 

@@ -1,5 +1,5 @@
-"""Measures how well two human readers and several rules agree on which failed answers are near
-misses, and what percentage of the failed answers each of them calls a near miss.
+"""Measures how well two readers (language models) and several rules agree on which failed answers
+are near misses, and what percentage of the failed answers each of them calls a near miss.
 
 The readers' labels and the rules' verdicts are read from committed files.
 """

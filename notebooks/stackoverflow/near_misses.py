@@ -28,8 +28,9 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     columns FAILURES and token_distance.
 
     The authors inspected one model's failures by hand and called 40% of them near misses: "minor
-    syntactic errors or missing an argument" (Section 5). Here a rule decides. People who read the
-    answers do not agree with this rule (``kappa_with_readers``). The columns are:
+    syntactic errors or missing an argument" (Section 5). Here a rule decides. Two language
+    models that read such answers do not agree with this rule (``kappa_with_readers``). The columns
+    are:
 
     - near_miss: the answer differs from the reference by at most one token (``one_token``) or by
       one argument of one call (``one_argument``)
@@ -75,9 +76,9 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kappa_with_readers() -> str:
-    """Return how well the rule of ``near_misses`` agrees with two people who read failed answers of
-    real models: Cohen's kappa of the rule and the people's consensus, with its interval, on the
-    held-out half of the answers. The number is read from the committed artifact of
+    """Return how well the rule of ``near_misses`` agrees with the two language models that read
+    failed answers of real models: Cohen's kappa of the rule and the readers' consensus, with its
+    interval, on the held-out half of the answers. The number is read from the committed artifact of
     ``published/near_misses``. Return "not measured" if this artifact is missing.
     """
     file = paths.FIGURES / paths.PUBLISHED / paths.PUBLISHED / "near_misses.csv"

@@ -43,7 +43,9 @@ def known(folder: Path) -> np.ndarray:
 
 
 def unknown() -> list[str]:
-    """Return each triple on a page that is in no committed table, with the page's name."""
+    """Return a line for each ``value [low, high]`` that a page quotes but no committed table or
+    comparison contains. The line names the page.
+    """
     with TemporaryDirectory() as folder:
         for name, content in verify.committed_files("").items():
             file = Path(folder, name)

@@ -140,9 +140,8 @@ def illustrated(run: Run, text: str) -> str:
 
 
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
-    """Write the executed copy of the last run, or the notebook without outputs.
-
-    Widgets are left out; lessons are shown without solutions and hidden tests.
+    """Write the executed copy of the last run to ``page``. If there is none, write the notebook
+    without outputs. Widgets are left out, and lessons are shown without solutions and hidden tests.
     """
     executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
     if executed.is_file():

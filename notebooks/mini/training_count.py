@@ -97,7 +97,7 @@ def training_count_rows(
             curves = [curve(at, of_sample) for at in range(len(ways))]
             shares = [1 / (1 + np.exp(-intercept - slope * grid)) for intercept, slope in curves]
             crossings = [*map(half, curves), meeting(*curves)]
-            # the jackknife would leave out infinite crossings
+            # clipped, because the jackknife would leave out infinite crossings
             found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
         return np.array(found)
 

@@ -116,7 +116,7 @@ class Writer:
         return written
 
     def _predict(self, prompt: list[int], written: list[int]) -> torch.Tensor:
-        """Return the probabilities of the next token, (vocabulary,): LLM-PREDICT."""
+        """Return the probabilities of the next token, (vocabulary,), as LLM-PREDICT does."""
         module = self.model.module
         row = torch.tensor([prompt + written], device=module.device)
         return module(row, use_cache=False).logits[0, -1].double().softmax(-1)

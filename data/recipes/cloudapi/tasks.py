@@ -64,9 +64,9 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
     ``build``.
 
     If ``counts`` has a column ``class``, the class is read from it, and an empty class excludes the
-    API. Otherwise the class is ``frequency_class`` of ``count_name``. A package's API is left out
-    if it accepts any arguments; a cloud API is not (``delete_blobs``). Cloud APIs with the same
-    name share one count, as in the paper.
+    API. Otherwise the class is ``frequency_class`` of ``count_name``. An API of a package is left
+    out if its signature does not say which arguments are valid. A cloud API with such a signature
+    (``delete_blobs``) is kept. Cloud APIs with the same name share one count, as in the paper.
     """
     found = defaultdict(list)
     rows = counts.to_dict("index")
@@ -181,7 +181,8 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
             times = counts.loc[spec.id]
             part = name, min(len(spec.required), N - 1), provider, times.count_name > MIDDLE[name]
             place = -int(10 * times.get("class_stability", 0)), stable_order(spec.id, seed)
-            # an order of preference: prompts within ``prompts_of``, then the most stable classes
+            # Sorting puts prompts within ``prompts_of`` first, and among these the APIs whose class
+            # is the most stable (see ``ApiTask.class_stability``).
             drawn[part] += (
                 (i >= prompts_of(spec, seed), *place, i, spec) for i in range(PROMPTS_PER_API)
             )

@@ -1,8 +1,8 @@
-"""Trains adapters on the mini code models (the three sizes of arm 0) for a sixth design of
-documentation, which is example code (data/mini/DESIGN.md).
+"""Trains adapters with which the three mini code models can read a sixth design of documentation,
+example code (data/mini/DESIGN.md).
 
-The training texts are calls below documentation, with an equal number of texts in each of the six
-designs. The called APIs are invented, or are real APIs that no task asks for.
+Each training text is a call below documentation. The six designs have equal numbers of texts. The
+called APIs are invented, or are real APIs that no task asks for.
 """
 
 from pathlib import Path
@@ -73,7 +73,7 @@ def pairs() -> list[QuestionPair]:
 
 @command()
 def main(*, size: tuple[str, ...] = (), out: Path | None = None) -> None:
-    """Train the mini code models of arm 0 further, on six designs of documentation instead of five.
+    """Train the mini code models further, on six designs of documentation instead of five.
 
     The trained models are adapters. An adapter whose folder exists is skipped. If a run is killed,
     repeat the command to resume it.

@@ -1,9 +1,10 @@
 """Applies the policies that decide for which tasks documentation is retrieved, and makes rows that
 measure their effect (paper, Sections 3 and 4).
 
-A policy is a mask over the tasks (retrieve or not). A retriever is, for each task, the probability
-that the documents contain the target. Both select among existing completions (``dag.Passes``).
-Nothing here runs a model, so a curve over a hundred thresholds or precisions needs no generation.
+A policy is represented by a mask over the tasks (retrieve or not). A retriever is represented by
+its precision, or by a mask of the tasks for which it finds the target. Both select among existing
+completions (``dag.Passes``). No model runs here, so a curve over a hundred thresholds or precisions
+needs no generation.
 Rows are dictionaries like those of ``scoring.rates.row``. Intervals are clustered by API, because
 up to three tasks have the same target.
 """
@@ -125,8 +126,8 @@ def outcome(
 
 
 def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
-    """Return one row per item of ``numbers``, {(condition, metric): number}. The model is the one
-    whose first pass is ``first``.
+    """Return one row for each item of ``numbers``, {(condition, metric): number}. The rows have the
+    model's name from the first pass, ``first``.
     """
     return [row(first.model.iloc[0], *name, number) for name, number in numbers.items()]
 

@@ -166,8 +166,9 @@ class Audit(NamedTuple):
 
 
 def kinds(name: str) -> dict[str, list[str]]:
-    """Return {kind: keys of the rows} for the record of the stores called ``name``, in the record's
-    order. The kind of a completion is the model; other rows state their kind.
+    """Return {kind: keys of the rows} for the record's file ``name`` (such as "completions"), in
+    the order of the file. The kind of a completion is its model. The rows of other files have a
+    column ``kind``.
     """
     found: dict[str, list[str]] = {}
     if file := _file(name):

@@ -211,7 +211,8 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # the thread with this request cannot be stopped, so the loop ends without it
+                    # A thread cannot be stopped, so this request's thread is left behind, and no
+                    # further answers are awaited.
                     late = f"no complete reply after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break

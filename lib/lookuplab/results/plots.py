@@ -256,7 +256,8 @@ def curves(
         (so.Range() if is_few else so.Band(alpha=0.15), [], {"ymin": "ci_low", "ymax": "ci_high"}),
         (so.Line(), [], {"y": "value"}),
         (so.Dot(**SMALL), [], {"y": "dot", "marker": "kind"}),
-        # several diamonds may be at the same x, so each contains the marker of its line
+        # Several diamonds may be at the same x. The marker inside each one shows which line it
+        # belongs to.
         (so.Dot(marker="D", pointsize=9, **HOLLOW), [], {"y": "paper_value", **BY_KIND}),
         (
             so.Dot(pointsize=3.5, artist_kws={"zorder": 6}),

@@ -238,9 +238,9 @@ def figures_of(artifact: str) -> Path:
     """Return the folder below which this kernel writes an artifact (``paper/name``).
 
     If the runner has set the environment variable LOOKUPLAB_FIGURES, the variable names the folder.
-    Otherwise the folder is ``runs/figures`` or, for a copy of a notebook such as ``out.ipynb``,
-    ``runs/copies/NAME``. The notebook is taken to be a copy if the command or session that started
-    the kernel names some notebook, but not the original.
+    Otherwise the folder is ``runs/figures``. For a copy of a notebook, such as ``out.ipynb``, it is
+    ``runs/copies/out``. The kernel runs a copy if the command or session that started it names
+    notebooks, and none of these is the artifact's original (``original_notebook``).
     """
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)

@@ -92,8 +92,8 @@ def become_kernel(own: Path) -> None:
         pandas.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
         (connection,) = map(str, own.glob("*.json"))
         told = f"--IPKernelApp.parent_handle={os.getppid()} --HistoryManager.hist_file=:memory: "
-        # Level ERROR suppresses the warning that messages to the kernel are not encrypted, which
-        # does not matter, because only papermill sends any.
+        # Level ERROR suppresses the warning that messages to the kernel are not encrypted. Only
+        # papermill sends messages here, so they need no encryption.
         told += "--IPKernelApp.log_level=ERROR"
         IPKernelApp.launch_instance(["-f", connection, *told.split()])
 

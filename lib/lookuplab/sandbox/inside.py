@@ -495,8 +495,8 @@ class Server:
 def end_all() -> None:
     """End all descendants of this process, and collect their exit codes.
 
-    They first get half a second to end by themselves, so that the processor time of W is counted.
-    Then they are killed.
+    They first get half a second to end by themselves, so that the processor time of the solver (W)
+    is counted. Then they are killed.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):

@@ -167,9 +167,9 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 class LocatedFunction:
     """A function of which only the location is known: the `def` is on ``line`` of ``file``, a path
     relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
-    the package's dependency coverage is computed from these marks. By the packages' rules, a
-    prediction for a LocatedFunction must already be indented as in the file, because ``indent`` is
-    empty and nothing is added.
+    the package's dependency coverage is computed from these marks. If the rules are those of a
+    package, a prediction for a LocatedFunction must already be indented as in the file, because
+    ``indent`` is empty and nothing is added.
     """
 
     id: str | int
@@ -198,8 +198,8 @@ def with_prediction(
     """
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
-    # The packages' models write code as if the `def` were at the left margin, so by the packages'
-    # rules the original's indentation is added to every line.
+    # The models of the replication packages write code as if the `def` were at the left margin.
+    # Under a package's rules, the original's indentation is therefore added to every line.
     shift = original.indent if rules.is_package else None
     return text, location, insert(text, location, prediction, shift)
 
@@ -249,16 +249,17 @@ class ToolGen(Benchmark[Original]):
         """Return one row for each generated function, with these columns:
 
         - ``predicted`` and ``wanted``: the text of the generated function, and the text of the
-          original with which it is compared. The texts are the bodies or, by the packages' rules,
-          ``similarity.package_text`` or ``package_2023_text`` (both include the signature).
+          original with which it is compared. By the paper's rules, the texts are the bodies. By the
+          rules of a replication package, they also have the signature (``similarity.package_text``
+          and ``package_2023_text``).
         - ``identifiers``: the number of identifiers in the generated body.
         - ``empty``: whether the generated body does nothing (``source.is_empty``).
         - ``errors``: the number of undefined variables and missing members in the generated
           function. It is None if pylint gave no answer, crashed, or found a syntax error, which
           hides the other errors.
         - ``dependencies`` and ``covered``: the number of dependencies of the original, and how many
-          of them the generated function also uses. By the packages' rules, the original's marks
-          decide what the dependencies are.
+          of them the generated function also uses. By the rules of a replication package, the
+          dependencies are found from the marks in the original, and not by Jedi.
         - ``passed``: whether no message of pylint counts against the generated function.
         - ``messages``: the messages that count against it (``success.relevant_messages``).
           ``failures``: the ids of these messages, joined by blanks.

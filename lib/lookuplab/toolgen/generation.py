@@ -211,8 +211,8 @@ class ToolConstraint:
         margin = math.inf
         if self.node is not None:
             tokens, may_end = self._choices(self.node)
-            # the name continues if the next token is at least as probable as the name's tokens so
-            # far are on average
+            # the name continues if the probability of the next token is at least the mean
+            # probability of the name's tokens so far
             if tokens and may_end and rules.name_end_rule == "mean":
                 probability = _probability(logits, tokens)
                 mean = math.fsum(self.name_probabilities) / max(1, len(self.name_probabilities))
@@ -226,7 +226,7 @@ class ToolConstraint:
         if mark is None or threshold <= 0:
             return None if margin == math.inf else (logits, margin)
         probability = _probability(logits, [mark])
-        # by the packages' rules an improbable mark is written, but ``push`` does not call the tool
+        # by a package's rules, an improbable mark is written, but ``push`` does not call the tool
         if probability < threshold and (forbidden or not rules.is_package):
             logits = logits.clone()
             logits[mark] = -math.inf

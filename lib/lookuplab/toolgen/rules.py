@@ -31,13 +31,13 @@ class Rules:
       itself, which the mini models were not trained to do.
     - ``min_mark_probability``: the tool is called only if the mark has at least this probability.
       With 0, the tool is called wherever the mark is the most likely token; with NEVER, the tool is
-      never called. A mark that is less probable is not written. By the packages' rules, such a mark
-      is written, but the tool is not called.
+      never called. A less probable mark is not written. By the rules of the packages, it is
+      written, but the tool is not called.
     - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
-      with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the most
-      likely next token of a longer suggestion is at least as probable as the name's tokens so far
-      are on average. "break": the model chooses between the next token of a longer suggestion and a
-      *break*, a token that cannot continue an identifier.
+      with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the
+      probability of the most likely next token of a longer suggestion is at least the mean
+      probability of the name's tokens so far. "break": the model chooses between the next token of
+      a longer suggestion and a *break*, a token that cannot continue an identifier.
     - ``boundary``: a break must follow the name. Neither the paper nor the packages have this rule;
       by Algorithm 3 the model may write any token after the name.
     - ``every_error``: any error that pylint finds is a failure, as in package-2023, and not only

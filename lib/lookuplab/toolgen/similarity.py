@@ -154,8 +154,8 @@ def code_bleu(sums: Array) -> Array:
     """Return CodeBLEU, the mean of its four ``components``: (...) for ``sums`` of shape (..., 24).
 
     If the references have no data flow, the result is the mean of the other three components. By
-    the packages' rules, the data flow then counts as a component of 0. (The package ``codebleu`` on
-    PyPI uses 1 if the data flow is missing or has no match.)
+    the rules of the replication packages, the data flow then counts as a component of 0. (The
+    package ``codebleu`` on PyPI uses 1 if the data flow is missing or has no match.)
     """
     parts = components(sums)
     # sums[..., 23] counts the pairs for which a missing data flow is 0
@@ -167,8 +167,8 @@ def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES
     """Return the 24 counts that CodeBLEU needs for one pair of texts.
 
     Both texts are unindented first, because an indented body would be broken code. Comments and
-    docstrings are removed before syntax and data flow are compared; by the packages' rules they
-    stay. The counts are, by index:
+    docstrings are removed before syntax and data flow are compared. By the rules of the replication
+    packages, they stay. The counts are, by index:
 
     - 0 to 7: for n from 1 to 4, the n-grams of the prediction that match; then, for n from 1 to 4,
       all n-grams of the prediction.

@@ -289,13 +289,13 @@ def toolgen(
     existing function is the reference) and prediction (the whole function, or its body).
 
     If a prediction does not parse in its place, because it is fenced, surrounded by words or lacks
-    its first indentation, the function or body is cut out of it. With the rules of a package
-    (--variant), the prediction is inserted as it is. Comments for pylint in a prediction are
+    its first indentation, the function or body is cut out of it. With --variant package-2023 or
+    package-2024, the prediction is inserted as it is. Comments for pylint in a prediction are
     dropped. No file of a repository is changed. The answers of Jedi and pylint are stored in the
     folder of the completion store, so an interrupted run resumes where it stopped.
 
-    With the rules of a package, coverage also needs the field marked_body: the reference's body as
-    written by `lookuplab data mark --variant package`.
+    With these variants, coverage also needs the field marked_body: the reference's body as written
+    by `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens,
     because the model's tokenizer is not known here. The table also counts empty bodies, to which

@@ -202,11 +202,12 @@ def share_rows(
     metric: str = "valid_percent",
 ) -> Rows:
     """Return rows of validity against the share of tasks with documentation, for ``plots.curves``.
-    The condition ``share_25/confidence`` has documentation for 25 percent of the tasks.
+    In the condition ``share_25/confidence``, 25 percent of the tasks have documentation: those that
+    come first in the order *confidence* of ``looked_up``.
 
-    The orders are those of ``looked_up``. For *confidence*, *frequency* and *oracle*, a row with
-    the metric ``<metric without _percent>_above_random_points`` has the lead over the random order,
-    paired by task and averaged over all shares.
+    For *confidence*, *frequency* and *oracle*, there is also a row with the metric
+    ``<metric without _percent>_above_random_points``: how much more this order gives than the order
+    *random*, paired by task and averaged over all shares.
     """
     first = passes.first
     rows = []
@@ -257,9 +258,10 @@ def held_out_rows(
     ``valid_percent`` with the condition ``<way>/<class>``, and rows with the ``threshold`` of each
     way. For ``held_out``, each fold has its own threshold (``held_out/fold_1`` and so on).
 
-    There are also two paired ``valid_change_points``. Best in sample - held out is the optimism of
-    judging a threshold on the tasks that chose it; over all tasks it is never below 0. Held out -
-    fixed is the gain from choosing a threshold.
+    There are also rows of ``valid_change_points``, for two paired differences. ``best_in_sample``
+    minus ``held_out`` says how far validity is overestimated if a threshold is chosen and judged on
+    the same tasks. Over all tasks, this difference is never negative. ``held_out`` minus ``fixed``
+    is the gain from choosing a threshold.
     """
     first = passes.first
     values = curve(passes, thresholds, retriever)

@@ -94,9 +94,10 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
     """Return why each answer in a frame of ``judged`` failed: one of CAUSES, and for an exception
     also its type (``exception KeyError``). The cause is "" if the answer passed.
 
-    An answer without a verdict has the cause "no reference" if the problem's own reference fails,
-    and "one process" if the answer passes only in one process with its test. The cause is the text
-    check if an answer passes when only its values are tested.
+    The cause is "text check" if the answer's values are right, but the problem also tests the text
+    of the code. Two causes mean that there is no verdict. The cause is "no reference" if the
+    problem's own reference fails. The cause is "one process" if the answer passes only when it runs
+    in the same process as its test.
     """
     found = []
     for task, passed, code, error in zip(

@@ -1,5 +1,6 @@
 """Computes numbers on the models' calls of the tool: how many there were, what the tool offered,
-and which calls a threshold on the mark's probability keeps.
+and which calls remain if the tool is called only where the mark (the token that calls the tool) has
+at least a given probability.
 
 Rows are dictionaries like those of ``scoring.rates.row``.
 """

@@ -38,7 +38,7 @@ from recipes.cloudapi.reading import COMMON
 AWS_SHARE = 2 / 3
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
 N = 5  # groups of APIs by their number of required arguments: 0, 1, 2, 3, 4 or more
-# the count that divides the APIs of a class into a lower and an upper part
+# an API is in the upper part of its frequency class if its ``count_name`` is above this number
 MIDDLE = {"low": 0, "medium": 33, "high": 316}
 # flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}

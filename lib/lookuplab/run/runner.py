@@ -62,8 +62,8 @@ ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # A kernel is started up to this many times, because two kernels that start at once may choose the
 # same port, and then one of them fails.
 STARTS = 3
-# For at least MANY notebooks, the modules IMPORTED are imported once, and not by each notebook.
-# This takes as long as the imports of two notebooks.
+# If at least MANY notebooks run, the modules IMPORTED are imported once, before they start. For
+# fewer notebooks this hardly pays, because it takes as long as the imports of two notebooks.
 MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
 ipykernel.debugger matplotlib_inline.backend_inline transformers.models.auto.tokenization_auto

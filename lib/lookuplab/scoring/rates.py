@@ -286,9 +286,10 @@ def paired_difference(
 def over_seeds(
     values: Array, clusters: ArrayLike, kind: IntervalKind = of_number, minus: Array | None = None
 ) -> Rate:
-    """Return the mean of ``values``, (tasks, trainings of a model with different seeds), with an
-    interval that covers the choice of both tasks and seeds. With ``minus``, (tasks, trainings of
-    another model), return the mean of ``values`` minus the mean of ``minus``.
+    """Return the mean of ``values`` with an interval that covers the choice of both tasks and
+    seeds. ``values`` has a row for each task and a column for each training of one model with
+    another seed. ``minus`` has the same form, for another model. If it is given, return the mean of
+    ``values`` minus the mean of ``minus``.
 
     The variance is a sum: a part for the tasks, and a part for the seeds of each model. For the
     part for tasks, each task's values are averaged over the seeds; the part is the jackknife
@@ -296,8 +297,9 @@ def over_seeds(
     variance of the means of the trainings, divided by the number of trainings. For a model that was
     trained once, the part for seeds is 0, so the interval does not cover the luck of this training.
 
-    This is two-way clustering (Cameron, Gelbach and Miller 2011), except that the part that is
-    common to both is not subtracted. The degrees of freedom are Satterthwaite's (1946).
+    This is two-way clustering (Cameron, Gelbach and Miller 2011), except that the variance of the
+    intersections of the two clusterings is not subtracted. The degrees of freedom are
+    Satterthwaite's (1946).
     """
     models = [values] if minus is None else [values, minus]
     means = [of_model.mean(axis=0) for of_model in models if of_model.shape[1] > 1]

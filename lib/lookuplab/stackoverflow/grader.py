@@ -64,8 +64,8 @@ def environment(name: str = GRADER_ENVIRONMENT) -> Path:
 
 
 def own_libraries() -> str:
-    """Return the versions of the libraries on which verdicts depend if the programs run under the
-    kit's own Python.
+    """Return the versions of the libraries that programs use under the kit's own Python. Verdicts
+    depend on these versions.
     """
     return ", ".join(f"{name} {metadata.version(name)}" for name in OWN_LIBRARIES)
 

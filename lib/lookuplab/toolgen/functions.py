@@ -229,7 +229,7 @@ def package_docstring(docstring: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return code without comments and blank lines, as the replication package compares it."""
+    """Return code without comments and blank lines. The replication packages compare such code."""
     lines = cut_comments(text).split("\n")
     return "\n".join(filter(str.strip, lines))
 

@@ -3,7 +3,7 @@ tool would have offered the next identifier.
 
 The marked functions are the augmented corpus. The marks also give the statistics of the corpus, the
 share of identifiers that the tool offers, and the difference between the rules of the paper and of
-the packages.
+its two replication packages ("the packages" below; see ``rules``).
 
 The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here a
 name is builtin if it has the form ``__x__``. It is also builtin if it does not follow a dot and is
@@ -50,7 +50,7 @@ from lookuplab.work import Workers
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
-# the words that the replication package never marks
+# the words that the replication packages never mark
 SKIPPED = frozenset(keyword.kwlist) | set(
     """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex delattr
     dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
@@ -163,10 +163,10 @@ def marked_records(
     """Return the records of a marked corpus (Section III-B), one for each function, in the order of
     ``functions``.
 
-    Marks are cached in ``store`` until the repository changes, but the marks of a function with a
-    lost question are not cached. ``store`` is a file, ":memory:", or None for a file in the folder
-    of the completion store. ``workers``, ``cluster`` and ``strict`` are passed to
-    ``analysers.answer_all``.
+    Marks are cached in ``store`` until the repository changes. If Jedi did not answer a question
+    about a function, the function's marks are not cached. ``store`` is a file, ":memory:", or None
+    for a file in the folder of the completion store. ``workers``, ``cluster`` and ``strict`` are
+    passed to ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}

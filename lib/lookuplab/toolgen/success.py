@@ -47,8 +47,8 @@ from lookuplab.toolgen.source import Inserted
 ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the function does not pass
-# The number of lines after a function on which messages also count against the function. In
-# package-2024, these are two lines; in package-2023, only the first of them.
+# By the rules of the packages, pylint's messages on the next lines after a function also count
+# against the function: on the next BEYOND lines in package-2024, on one line less in package-2023.
 BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text

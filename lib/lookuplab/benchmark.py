@@ -207,27 +207,27 @@ def keep(
     """
     first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
     measure = next(iter(benchmark.measures or first), "")
-    own = [Asked()] * len(rows)
+    unnamed = [Asked()] * len(rows)
     with gzip.open(file, "at", 1, encoding="utf-8") as log:
-        for (task, one), row, names in zip(pairs, rows, asked or own, strict=True):
+        for (task, completion), row, names in zip(pairs, rows, asked or unnamed, strict=True):
             right = row.get(measure)
             columns = {name: value for name, value in row.items() if name not in KEPT}
-            logprobs = one.token_logprobs or ()
-            questions = one.record if isinstance(one.record, list | tuple) else ()
+            logprobs = completion.token_logprobs or ()
+            questions = completion.record if isinstance(completion.record, list | tuple) else ()
             prompt = benchmark.prompt(task).text if names.prompt is None else names.prompt
-            kept = {
+            line = {
                 "model": names.model,
                 "condition": ", ".join(filter(None, [benchmark.condition(task), names.condition])),
                 "class": str(row.get(benchmark.by, "")),
                 "right": None if right is None or pd.isna(right) else bool(right),
                 "prompt": prompt,
                 **{name: row[name] for name in KEPT},
-                "tokens": one.tokens if logprobs else (),
+                "tokens": completion.tokens if logprobs else (),
                 "sure": [round(100 * math.exp(min(0.0, each))) for each in logprobs],
-                "offers": [offer(one, question) for question in questions],
+                "offers": [offer(completion, question) for question in questions],
                 "columns": columns,
             }
-            log.write(json.dumps(kept, default=str) + "\n")
+            log.write(json.dumps(line, default=str) + "\n")
 
 
 def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:

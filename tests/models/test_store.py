@@ -68,13 +68,13 @@ def test_launched_processes_share_tasks_and_each_does_what_nobody_keeps(tmp_path
 
     def work(share):
         monkeypatch.setenv("LOOKUPLAB_SHARE", share)
-        for task in store.unmade(tasks):
+        for task in store.pending_tasks(tasks):
             made[share].append(task)
             store.add({f"{task} {part}": 1 for part in ("a" if task == 7 else "ab")})
             yield
 
     with Kept(tmp_path / "kept.sqlite") as store:
-        assert [*store.unmade(tasks)] == [*range(40)], "a process alone has all, in their order"
+        assert [*store.pending_tasks(tasks)] == [*range(40)], "a single process has all, in order"
         assert len([*zip_longest(*map(work, made))]) == 21
     assert sorted(made["0/2"] + made["1/2"]) == sorted([*range(40), 7])
 

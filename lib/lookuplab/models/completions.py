@@ -10,7 +10,7 @@ no weights are loaded and nothing is written.
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
 process first generates the answers to its own share of the prompts. Then it generates answers from
 the shares of other processes, if these have not made them yet (``key_batches``). Judgements are
-divided in the same way (``AnswerStore.unmade``).
+divided in the same way (``AnswerStore.pending_tasks``).
 """
 
 import csv
@@ -296,10 +296,10 @@ def find_or_generate(
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
             try:
                 with bar:
-                    for now in key_batches(store, missing):
-                        while now:
-                            asked = {key: by_key[key] for key in now}
-                            now = generate_missing(model, asked, decoding, store, bar)
+                    for batch in key_batches(store, missing):
+                        while batch:
+                            asked = {key: by_key[key] for key in batch}
+                            batch = generate_missing(model, asked, decoding, store, bar)
             except UserError as error:
                 made = len(store.present(missing))
                 left = f"; {made} of {len(missing)} prompts are answered: run it again for the rest"
@@ -320,11 +320,11 @@ def find_or_generate(
     if file := os.environ.get(LOG_VARIABLE):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
-            for (_, question), one in zip(keyed, completions, strict=True):
-                is_near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
-                margin = f"{one.margin:.0e}" if is_near else ""
-                answer = digest(one.text)[:8]
-                write((model.name, one.id, one.sample, question, answer, margin))
+            for (_, question), completion in zip(keyed, completions, strict=True):
+                is_near = completion.margin is not None and completion.margin < NEAR_TIE_MARGIN
+                margin = f"{completion.margin:.0e}" if is_near else ""
+                answer = digest(completion.text)[:8]
+                write((model.name, completion.id, completion.sample, question, answer, margin))
     return completions
 
 
@@ -379,18 +379,18 @@ def key_batches(store: CompletionStore, missing: Sequence[str]) -> Iterator[list
     def prompt(key: str) -> str:
         return key.split("/")[1]
 
-    own = [key for key in missing if int(prompt(key), 16) % count == number]
-    if own:
-        yield own
-    others = sorted({*missing} - {*own}, key=lambda key: digest(f"{number} {prompt(key)}"))
+    own_keys = [key for key in missing if int(prompt(key), 16) % count == number]
+    if own_keys:
+        yield own_keys
+    others = sorted({*missing} - {*own_keys}, key=lambda key: digest(f"{number} {prompt(key)}"))
     while others:
         found = store.present(others)
         others = [key for key in others if key not in found]
         # each process takes at most its share of what is left
         size = max(1, min(OTHERS, len(others) // count))
-        now, others = others[:size], others[size:]
-        if now:
-            yield now
+        batch, others = others[:size], others[size:]
+        if batch:
+            yield batch
 
 
 def unfinished_answers() -> list[str]:

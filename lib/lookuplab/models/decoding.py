@@ -365,19 +365,19 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
             plain = plain or [distributions(module, row, ids).log() for row in rows]
             model.begin = Fast(module) if kind is Fast else Batch
             batch = model.begin(module, rows, None, Work())
-            apart = _relative_difference(torch.stack(plain), _stepped(batch, ids))
+            difference = _relative_difference(torch.stack(plain), _stepped(batch, ids))
         # an architecture may raise any exception for a cache that it does not support
         except Exception as error:
             if isinstance(error, UserError) or should_reduce_batch_size(error):
                 raise
-            said = (str(error) or type(error).__name__).splitlines()[0][:200]
+            reason = (str(error) or type(error).__name__).splitlines()[0][:200]
         else:
-            if apart < (batch.apart if model.dtype == "float32" else APART_IN_16_BITS):
+            if difference < (batch.apart if model.dtype == "float32" else APART_IN_16_BITS):
                 return
-            said = f"its logits differ by {apart:.0%} from those of a plain forward pass"
+            reason = f"its logits differ by {difference:.0%} from those of a plain forward pass"
     raise UserError(
         f"model {model.name}: its architecture ({module.config.model_type}) cannot generate token "
-        f"by token in a batch here: {said}; serve the model and name the endpoint"
+        f"by token in a batch here: {reason}; serve the model and name the endpoint"
     )
 
 

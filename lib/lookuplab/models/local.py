@@ -438,7 +438,7 @@ class LocalModel:
             )
         # Transformers, PEFT, the hub client and safetensors raise a dozen kinds of exceptions
         except Exception as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            message = (str(error).strip() or type(error).__name__).splitlines()[0]
             advice = (
                 "name a model on the hub that is cached or can be reached; "
                 "for a private model, first run `hf auth login`"
@@ -446,11 +446,11 @@ class LocalModel:
             if Path(name).is_dir():
                 has = ", ".join(sorted(os.listdir(name)))
                 advice = f"call save_pretrained of model and tokenizer; the folder has {has}"
-            if "custom code" in said:
+            if "custom code" in message:
                 advice = "the option trust_remote_code=true runs it"
             if self.adapter and not place:
-                said = f"its base {name!r}, which {ADAPTER} names: {said}"
-            raise UserError(f"cannot load model {self.place}: {said} ({advice})") from error
+                message = f"its base {name!r}, which {ADAPTER} names: {message}"
+            raise UserError(f"cannot load model {self.place}: {message} ({advice})") from error
 
     @cached_property
     def end_of_text(self) -> frozenset[int]:

@@ -58,7 +58,7 @@ def _file(name: str) -> tuple[Path, int] | None:
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
-    check_choice(RECORD_VARIABLE, "" if Audit.stated() else switch, ("", "off"))
+    check_choice(RECORD_VARIABLE, "" if Audit.from_environment() else switch, ("", "off"))
     return None if switch == "off" or not file.is_file() else (file, file.stat().st_mtime_ns)
 
 
@@ -156,10 +156,10 @@ class Audit(NamedTuple):
         """Return the keys of those answers in the stores called ``name`` that the current audit
         generates again. There are none if there is no audit.
         """
-        return draw_sample(name, stated) if (stated := cls.stated()) else ()
+        return draw_sample(name, stated) if (stated := cls.from_environment()) else ()
 
     @classmethod
-    def stated(cls) -> "Audit | None":
+    def from_environment(cls) -> "Audit | None":
         """Return the audit that ``$LOOKUPLAB_RECORD`` states, or None if it states no audit."""
         stated = re.fullmatch(r"(\d*\.?\d+(?:e-\d+)?) (\S+)", os.environ.get(RECORD_VARIABLE, ""))
         return cls(float(stated[1]), stated[2]) if stated else None
@@ -226,15 +226,17 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     if name != "completions":
         was, now = json.dumps(old), json.dumps(new)
         return ([] if _comparable(was) == _comparable(now) else [f"{was} -> {now}"]), False
-    said = []
+    texts = []
     for field in [field for field in old if field not in ("id", "model")]:
         was, now = old[field], new[field]
         if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
             pairs = {f"{field}[{at}]": pair for at, pair in enumerate(zip(was, now, strict=True))}
         else:
             pairs = {field: (was, now)}
-        for at, (one, other) in pairs.items():
-            floats = isinstance(one, float) and isinstance(other, float)
-            if one != other and not (floats and abs(one - other) < NEAR_TIE_MARGIN):
-                said.append(f"{at} {json.dumps(one)} -> {json.dumps(other)}")
-    return said, bool(said) and old["margin"] is not None and old["margin"] < NEAR_TIE_MARGIN
+        for at, (old_value, new_value) in pairs.items():
+            floats = isinstance(old_value, float) and isinstance(new_value, float)
+            if old_value != new_value and not (
+                floats and abs(old_value - new_value) < NEAR_TIE_MARGIN
+            ):
+                texts.append(f"{at} {json.dumps(old_value)} -> {json.dumps(new_value)}")
+    return texts, bool(texts) and old["margin"] is not None and old["margin"] < NEAR_TIE_MARGIN

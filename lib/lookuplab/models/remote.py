@@ -398,13 +398,13 @@ class RemoteModel:
         if self.logprobs:
             asked["logprobs"] = True if self.chat else 1
         choice, usage = self._ask(asked | self.extra)
-        read = int(usage.get("prompt_tokens") or 0)
+        prompt_tokens = int(usage.get("prompt_tokens") or 0)
         message = choice.get("message") or {}
         text = content_text(message.get("content") if self.chat else choice.get("text"))
         finish = self._finish(choice.get("finish_reason"), text)
         given = choice.get("logprobs") or {}
-        told = self._log_probabilities(given, text)
-        pieces = [piece for piece, _ in told]
+        pairs = self._log_probabilities(given, text)
+        pieces = [piece for piece, _ in pairs]
         # if the server cut a stop string off within a token, the pieces are longer than the text
         text = "".join(pieces) or text
         # if no stop strings were sent, "stop" means that the model itself ended the answer
@@ -416,10 +416,12 @@ class RemoteModel:
         at = next((at for at, part in enumerate(parts, 1) if over(part)), 0)
         if at:
             text = "".join(parts[:at])
-            told = told[:at]
+            pairs = pairs[:at]
             finish = "stop"
-        tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
-        return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
+        # without pairs, None says that no log-probabilities were requested
+        empty = (), () if self.logprobs else None
+        tokens, logprobs = zip(*pairs, strict=True) if pairs else empty
+        return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, prompt_tokens)
 
     def _finish(self, reason: object, text: str) -> str:
         """Return ``"stop"`` or ``"length"`` for the ``reason`` that a server gives for the end of
@@ -448,16 +450,17 @@ class RemoteModel:
         """
         if not (self.logprobs and text):
             return []
-        told = logprob_pairs(given)
-        if not told or any(None in pair for pair in told):
-            what = "log-probability for each piece" if told else "log-probabilities"
+        pairs = logprob_pairs(given)
+        if not pairs or any(None in pair for pair in pairs):
+            what = "log-probability for each piece" if pairs else "log-probabilities"
             raise self._without_logprobs(f"gives no {what}")
-        parts = align_pieces(text, [piece for piece, _ in told])
+        parts = align_pieces(text, [piece for piece, _ in pairs])
         if not parts:
             raise self._without_logprobs(
-                f"gives log-probabilities of pieces that do not spell its text ({told[0][0]!r} ...)"
+                f"gives log-probabilities of pieces that do not spell its text ({pairs[0][0]!r} "
+                "...)"
             )
-        return [(part, number) for part, (_, number) in zip(parts, told, strict=False)]
+        return [(part, number) for part, (_, number) in zip(parts, pairs, strict=False)]
 
 
 def content_text(content: Any) -> str:

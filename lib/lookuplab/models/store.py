@@ -293,17 +293,17 @@ class AnswerStore:
 
     def get(self, keys: Iterable[str]) -> dict[str, Any]:
         """Return {key: answer} for those keys that have a valid row in the file."""
-        asked = [*keys]
+        wanted = [*keys]
         found = {}
         damaged = set()
         with self._readable_errors():
             query = f"SELECT * FROM {self.name} {OF_KEYS}"
-            for key, text in self._rows(query, json.dumps(asked)) if asked else ():
-                said, _, checksum = str(text).partition("\n")
+            for key, text in self._rows(query, json.dumps(wanted)) if wanted else ():
+                json_text, _, checksum = str(text).partition("\n")
                 try:
-                    answer = json.loads(said)
+                    answer = json.loads(json_text)
                     # rows of an earlier version have no checksum
-                    is_whole = checksum in ("", digest(key + said)) and not self.fault(answer)
+                    is_whole = checksum in ("", digest(key + json_text)) and not self.fault(answer)
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                     is_whole = False
                 if is_whole:
@@ -333,7 +333,7 @@ class AnswerStore:
                 rows = self._rows(f"{query} {OF_KEYS}", json.dumps([*keys]))
             return {key for (key,) in rows} - self._damaged
 
-    def unmade(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
+    def pending_tasks(self, tasks: Mapping[tuple[str, ...], T]) -> Iterator[T]:
         """Yield the tasks that this process should do. ``tasks`` is {keys of a task's answers:
         task}. If several processes share the work, this process's own share comes first, followed
         by those tasks of other processes whose answers are still missing. A single process gets all
@@ -378,12 +378,12 @@ class AnswerStore:
         texts = {}
         for key, answer in answers.items():
             try:
-                if not (said := self.fault(answer)):
+                if not (fault := self.fault(answer)):
                     texts[key] = json.dumps(answer, allow_nan=False)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                said = f"{self.name} {key}: an answer that cannot be stored ({error})"
-            if said:
-                faults[key] = said
+                fault = f"{self.name} {key}: an answer that cannot be stored ({error})"
+            if fault:
+                faults[key] = fault
         rows = [(key, f"{text}\n{digest(key + text)}") for key, text in texts.items()]
         damaged = self._damaged & texts.keys()
         with self._readable_errors():
@@ -404,8 +404,8 @@ class AnswerStore:
             )
         self._count(0, 0, len(self._asked & texts.keys()))
         self._asked -= texts.keys()
-        for said in faults.values():
-            raise UserError(f"{said}; the answer is not stored")
+        for fault in faults.values():
+            raise UserError(f"{fault}; the answer is not stored")
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete the answers with these keys from the file. The record is not changed."""
@@ -453,20 +453,20 @@ class CompletionStore(AnswerStore):
         text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
         margin = answer["margin"]
         counts = [*answer["token_ids"], *(answer.get(f"prompt_{what}", 0) for what in COUNTED)]
-        said = "" if margin is None or _is_finite(margin) else NOT_NUMBERS
-        said = said or ("" if numbers is None else faulty(numbers, tokens))
-        if said:
+        reason = "" if margin is None or _is_finite(margin) else NOT_NUMBERS
+        reason = reason or ("" if numbers is None else faulty(numbers, tokens))
+        if reason:
             pass
-        elif not all(type(one) is int and one >= 0 for one in counts):
-            said = "its token ids or token counts are not whole numbers of at least 0"
+        elif not all(type(count) is int and count >= 0 for count in counts):
+            reason = "its token ids or token counts are not whole numbers of at least 0"
         elif len(answer["token_ids"]) not in (0, len(tokens)) or (
             # a scored text may be a special token, which adds no text
             tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
         ):
-            said = "its tokens do not spell its text"
+            reason = "its tokens do not spell its text"
         elif answer["finish_reason"] not in ENDS:
-            said = f"an unknown finish_reason ({answer['finish_reason']!r})"
-        return said and f"model {answer['model']}, prompt {answer['id']!r}: {said}"
+            reason = f"an unknown finish_reason ({answer['finish_reason']!r})"
+        return reason and f"model {answer['model']}, prompt {answer['id']!r}: {reason}"
 
     @classmethod
     def default_path(cls) -> Path:

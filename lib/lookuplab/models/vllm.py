@@ -292,10 +292,10 @@ class VllmModel(LocalModel):
         (written,) = output.outputs
         row = running.row
         row.constraint = running.constraint or row.constraint
-        told = written.logprobs or []
+        all_logprobs = written.logprobs or []
         if row.given and output.prompt_logprobs:
-            told = [*output.prompt_logprobs[len(row.ids) :], *told]
-        for token, logprobs in zip(row.given or written.token_ids, told, strict=True):
+            all_logprobs = [*output.prompt_logprobs[len(row.ids) :], *all_logprobs]
+        for token, logprobs in zip(row.given or written.token_ids, all_logprobs, strict=True):
             likely = sorted((logprob.logprob for logprob in logprobs.values()), reverse=True)
             margin = math.inf
             if not (row.given or decoding.temperature):

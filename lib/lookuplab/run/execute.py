@@ -73,8 +73,8 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     return None
 
 
-def become_kernel(own: Path) -> None:
-    """Run a kernel in this process. ``own`` is the run's folder.
+def become_kernel(run_folder: Path) -> None:
+    """Run a kernel in this process. ``run_folder`` is the run's folder.
 
     Papermill writes a connection file. Then it starts the command in the kernel's specification,
     and watches that command. Here the command only reads the pipe ``alive`` (``runner._run``). This
@@ -83,37 +83,39 @@ def become_kernel(own: Path) -> None:
     the kernel is gone.
     """
     os.setsid()  # a kernel that Jupyter starts has its own session, too
-    with (own / "alive").open("w"):
+    with (run_folder / "alive").open("w"):
         import pandas
         from ipykernel.kernelapp import IPKernelApp
 
         # Pandas must compute the same results whatever else is installed. This is set only here,
         # because in JupyterLab the user's own options apply.
         pandas.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
-        (connection,) = map(str, own.glob("*.json"))
-        told = f"--IPKernelApp.parent_handle={os.getppid()} --HistoryManager.hist_file=:memory: "
+        (connection,) = map(str, run_folder.glob("*.json"))
+        options = f"--IPKernelApp.parent_handle={os.getppid()} --HistoryManager.hist_file=:memory: "
         # Level ERROR suppresses the warning that messages to the kernel are not encrypted. Only
         # papermill sends messages here, so they need no encryption.
-        told += "--IPKernelApp.log_level=ERROR"
-        IPKernelApp.launch_instance(["-f", connection, *told.split()])
+        options += "--IPKernelApp.log_level=ERROR"
+        IPKernelApp.launch_instance(["-f", connection, *options.split()])
 
 
-def end_with_the_runner(runner: socket, own: Path) -> None:
+def end_with_the_runner(runner: socket, run_folder: Path) -> None:
     """Wait for the runner to end. Then end all descendants of this process, remove the run's folder
-    ``own``, and exit.
+    ``run_folder``, and exit.
     """
     runner.recv(1)  # the runner sends nothing, so this returns when its socket closes
     end_children()
-    shutil.rmtree(own, ignore_errors=True)
+    shutil.rmtree(run_folder, ignore_errors=True)
     os._exit(1)  # sys.exit would end only this thread; papermill runs in the main thread
 
 
-def run(runner: socket, own: Path) -> None:
-    """Execute the notebook that the runner describes in the file ``told`` in the run's folder
-    ``own``. Write its failure, or null, to the file ``failure``. If there is no such file, the
-    kernel died.
+def run(runner: socket, run_folder: Path) -> None:
+    """Execute the notebook that the runner describes in the file ``request`` in the run's folder
+    ``run_folder``. Write its failure, or null, to the file ``failure``. If there is no such file,
+    the kernel died.
     """
-    notebook, copy, parameters, processors, environment = json.loads((own / "told").read_text())
+    notebook, copy, parameters, processors, environment = json.loads(
+        (run_folder / "request").read_text()
+    )
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None  # so that Python looks up TMPDIR in the new environment
@@ -122,9 +124,9 @@ def run(runner: socket, own: Path) -> None:
     if not (kernel := os.fork()):
         runner.close()
         os.chdir(Path(notebook).parent)
-        become_kernel(own)
+        become_kernel(run_folder)
         return
-    threading.Thread(target=end_with_the_runner, args=[runner, own], daemon=True).start()
+    threading.Thread(target=end_with_the_runner, args=[runner, run_folder], daemon=True).start()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     try:
         failure = execute(Path(notebook), Path(copy), parameters)
@@ -136,7 +138,7 @@ def run(runner: socket, own: Path) -> None:
     finally:
         os.kill(kernel, signal.SIGKILL)  # the kernel may still wait for its command
         os.waitpid(kernel, 0)
-    (own / "failure").write_text(json.dumps(failure), "utf-8")
+    (run_folder / "failure").write_text(json.dumps(failure), "utf-8")
 
 
 def main() -> None:
@@ -159,12 +161,12 @@ def main() -> None:
     gc.freeze()  # otherwise every kernel would search all imported modules for garbage
     requests = socket(fileno=os.dup(0))
     while (request := recv_fds(requests, 4096, 2))[0]:
-        own, (runner, log), *_ = request
+        run_folder, (runner, log), *_ = request
         if not os.fork():
             # standard input is empty, and all output goes to the log
             for place, given in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
                 os.dup2(given, place)
-            run(socket(fileno=runner), Path(os.fsdecode(own)))
+            run(socket(fileno=runner), Path(os.fsdecode(run_folder)))
             return
         os.close(runner)
         os.close(log)

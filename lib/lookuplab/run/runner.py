@@ -141,10 +141,10 @@ def run_one(
     try:
         with (
             hold_lock(job.output, f"runs {job.title}"),
-            paths.temporary_folder() as own,
+            paths.temporary_folder() as run_folder,
             nullcontext(requests) if requests else starter(job, threads, part) as started,
         ):
-            return _run(job, threads, part, Path(own), started)
+            return _run(job, threads, part, Path(run_folder), started)
     except LockHeld as error:
         if part.in_array:
             return run_one(
@@ -161,32 +161,32 @@ def with_own_folder(job: Job, number: int) -> Job:
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
 
-def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> Ended:
-    """Run a job with ``own`` as its temporary folder. If it does not fail, keep its files beside
-    the executed copy: judged answers, the list of answers and, last, the fingerprint.
+def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket) -> Ended:
+    """Run a job with ``run_folder`` as its temporary folder. If it does not fail, keep its files
+    beside the executed copy: judged answers, the list of answers and, last, the fingerprint.
     """
     job.beside(".ran").unlink(missing_ok=True)  # from an earlier run
-    kernel = paths.make_folder(own / "kernels" / "python3") / "kernel.json"
+    kernel = paths.make_folder(run_folder / "kernels" / "python3") / "kernel.json"
     # This specification replaces the kernels that are registered on the machine. Its command only
     # reads a pipe. The kernel is the forked process that opens the pipe (``become_kernel``).
-    os.mkfifo(own / "alive")
+    os.mkfifo(run_folder / "alive")
     spec = {
-        "argv": ["sh", "-c", 'exec cat "$0"', f"{own}/alive"],
+        "argv": ["sh", "-c", 'exec cat "$0"', f"{run_folder}/alive"],
         "display_name": "Python 3 (ipykernel)",
     }
     kernel.write_text(json.dumps(spec | {"language": "python"}), "utf-8")
-    env = environment(job, threads, own, part)
-    told = [job.notebook.path, job.output, job.parameters, part.processors(), env]
-    (own / "told").write_text(json.dumps(told, default=str), "utf-8")
+    env = environment(job, threads, run_folder, part)
+    request = [job.notebook.path, job.output, job.parameters, part.processors(), env]
+    (run_folder / "request").write_text(json.dumps(request, default=str), "utf-8")
     ran_with = fingerprint(job)
     for _ in range(STARTS):
         ours, theirs = socketpair()
         with ours, job.beside(".log").open("wb") as log:
             with theirs:
-                send_fds(requests, [bytes(own)], [theirs.fileno(), log.fileno()])
+                send_fds(requests, [bytes(run_folder)], [theirs.fileno(), log.fileno()])
             ours.recv(1)  # nothing is sent, so this returns when the process ends
         try:
-            failure = json.loads((own / "failure").read_text("utf-8"))
+            failure = json.loads((run_folder / "failure").read_text("utf-8"))
         except OSError:
             message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
             failure = Failure(0, "", "ProcessDied", message, "")
@@ -197,21 +197,21 @@ def _run(job: Job, threads: int, part: Part, own: Path, requests: socket) -> End
     warned = tuple(dict.fromkeys(line for line in lines if line.startswith("warning: ")))
     counts = [0] * len(USES)
     with suppress(OSError):
-        for line in (own / "uses").read_text("utf-8").splitlines():
+        for line in (run_folder / "uses").read_text("utf-8").splitlines():
             counts = [*map(add, counts, map(int, line.split()[1:]))]
     if failure:
         return Ended(_as_user_error(Failure(*failure)), tuple(counts), warned)
-    keep_judged(job, own / JUDGED)
+    keep_judged(job, run_folder / JUDGED)
     job.beside(".answers.csv").unlink(missing_ok=True)
-    if (answers := own / "answers.csv").is_file():
+    if (answers := run_folder / "answers.csv").is_file():
         with paths.replacing(job.beside(".answers.csv")) as file:
             shutil.copyfile(answers, file)
     job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
     return Ended(None, tuple(counts), warned)
 
 
-def keep_judged(job: Job, made: Path) -> None:
-    """Keep the run's judged answers (the file ``made``) and the numbers of its artifacts in two
+def keep_judged(job: Job, judged: Path) -> None:
+    """Keep the run's judged answers (the file ``judged``) and the numbers of its artifacts in two
     files beside the executed copy, for `lookuplab view` and `lookuplab compare`. The first line of
     the judged answers states the run's parameters. The files of earlier runs with other parameters
     are kept under numbers, of which 1 is the latest; at most EARLIER such runs are kept.
@@ -230,9 +230,9 @@ def keep_judged(job: Job, made: Path) -> None:
                     earlier.replace(job.beside(f".{number}.{kind}"))
     for kind in (JUDGED, NUMBERS):
         job.beside(f".{kind}").unlink(missing_ok=True)
-    if made.is_file():
+    if judged.is_file():
         with paths.replacing(target) as part:
-            part.write_bytes(gzip.compress(head.encode()) + made.read_bytes())
+            part.write_bytes(gzip.compress(head.encode()) + judged.read_bytes())
     files = [job.place.parent / f"{name}.csv" for name in job.notebook.artifacts]
     lines = [file.read_text("utf-8").splitlines() for file in files if file.is_file()]
     rows = dict.fromkeys(line for text in lines for line in text)  # the header once
@@ -256,10 +256,10 @@ def _as_user_error(failure: Failure) -> Failure:
     return failure
 
 
-def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[str, str]:
+def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -> dict[str, str]:
     """Return the environment variables of a notebook's process. Among other things, they say how
-    many threads the process may use, and where it writes artifacts and answers. ``own`` is the
-    run's temporary folder.
+    many threads the process may use, and where it writes artifacts and answers. ``run_folder`` is
+    the run's temporary folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     # the kernel works in the notebook's folder, where a relative path would mean something else
@@ -270,18 +270,18 @@ def environment(job: Job, threads: int, own: Path, part: Part = Part()) -> dict[
         **ALWAYS,
         # the user's own backend, kernels and start-up files must have no effect
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "JUPYTER_PATH": str(own),
-        "JUPYTER_RUNTIME_DIR": str(own),
-        "TMPDIR": str(own),
+        "JUPYTER_PATH": str(run_folder),
+        "JUPYTER_RUNTIME_DIR": str(run_folder),
+        "TMPDIR": str(run_folder),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "LOOKUPLAB_SOURCES": str(paths.expand_path(sources).absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
         SHARE_VARIABLE: f"{part.number}/{part.of}",
         STORE_VARIABLE: str(CompletionStore.default_path()),
-        USES_VARIABLE: str(own / "uses"),
+        USES_VARIABLE: str(run_folder / "uses"),
         "LOOKUPLAB_FIGURES": str(job.figures),
-        LOG_VARIABLE: str(own / "answers.csv"),
+        LOG_VARIABLE: str(run_folder / "answers.csv"),
         **job.environment,
     }
 

@@ -377,26 +377,26 @@ class Server:
         self.requests, self.answers = os.dup(0), os.dup(1)
         silence(2)
 
-    def serve(self, made: "list[str]") -> None:
-        """Answer requests in a process that has run exactly the imports ``made``."""
+    def serve(self, imported: "list[str]") -> None:
+        """Answer requests in a process that has run exactly the imports ``imported``."""
         while True:
             try:
                 request = read(self.requests)
                 wanted = request.get("imports")
                 if wanted is None:
                     write(self.answers, self.judge(request["run"]))
-                elif made == wanted:
+                elif imported == wanted:
                     write(self.answers, True)
-                elif made != wanted[: len(made)]:
+                elif imported != wanted[: len(imported)]:
                     return write(self.answers, False)
-                elif os.waitpid(fork(self.stand, wanted[: len(made) + 1]), 0)[1]:
+                elif os.waitpid(fork(self.import_and_serve, wanted[: len(imported) + 1]), 0)[1]:
                     # the import ended the new process before it answered; this process ends, too,
                     # so that the caller does not wait for an answer
                     os._exit(1)
             except EOFError:
                 os._exit(0)  # the caller is gone
 
-    def stand(self, imports: "list[str]") -> None:
+    def import_and_serve(self, imports: "list[str]") -> None:
         """Run the last of the imports, answer false, and serve requests as the new top process. If
         the import fails, its error is ignored, because the program will raise the error again.
         """
@@ -428,14 +428,14 @@ class Server:
             for folder in ("solver", "tester"):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def process(self, role: str, seed: int, other: int, *ends: int) -> None:
+    def process(self, role: str, seed: int, peer: int, *ends: int) -> None:
         """Run T (if ``role`` is "tester") or W (if it is "solver") in a folder called ``role``,
-        under the limits. ``other`` is the connection to the other process. For T, ``ends`` are two
+        under the limits. ``peer`` is the connection to the other process. For T, ``ends`` are two
         file descriptors: one to read the text, and one to write the verdict. For W, there are none.
         """
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
-        silence(3, other, *ends)
+        silence(3, peer, *ends)
         if self.contained and role == "solver":
             namespaces.nest_namespaces(self.limits["memory"] // 4)
         namespaces.set_limits(self.limits)
@@ -444,19 +444,19 @@ class Server:
         seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
         for name in seeding.keys() & sys.modules.keys():
             getattr(sys.modules[name], seeding[name])(seed)
-        both = io.BufferedRWPair(io.FileIO(other), io.FileIO(other, "w"))
+        connection = io.BufferedRWPair(io.FileIO(peer), io.FileIO(peer, "w"))
         if role == "solver":
             sys.path.insert(0, os.getcwd())
-            solve(both)
+            solve(connection)
         requests, verdicts = ends
-        test(requests, verdicts, both)
+        test(requests, verdicts, connection)
 
     def watch(self, solver: int, tester: int, verdict: int) -> "dict[str, Any]":
         """Wait until T writes the verdict, a limit is exceeded, or T ends without a verdict. Return
         the fields of the outcome. Raises EOFError if the caller is gone.
         """
         deadline = time.monotonic() + self.limits["seconds"]
-        own = resident_bytes(os.getpid())
+        server_bytes = resident_bytes(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
         poll.register(self.requests, 0)  # reports only that the caller is gone
@@ -470,7 +470,7 @@ class Server:
             reasons = {
                 "seconds": time.monotonic() > deadline,
                 "processes": len(alive) > self.limits["processes"] + 4,
-                "memory": sum(max(0, resident_bytes(one) - own) for one in alive)
+                "memory": sum(max(0, resident_bytes(one) - server_bytes) for one in alive)
                 > self.limits["memory"],
             }
             for name, is_over in reasons.items():

@@ -128,13 +128,13 @@ def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[
     ]
     left = [query for query in kept if query.relevant]
     if missing:
-        said = (
+        message = (
             f"queries: {len(missing)} of {len(every)} relevant ids are not in the corpus "
             f"({', '.join(missing[:3])}{', ...' * (len(missing) > 3)})"
         )
         if not left:
-            raise UserError(f"{said}: are they for another corpus?")
-        say(f"warning: {said}; left out: {len(queries) - len(left)} of {len(queries)} queries")
+            raise UserError(f"{message}: are they for another corpus?")
+        say(f"warning: {message}; left out: {len(queries) - len(left)} of {len(queries)} queries")
     return left
 
 

@@ -93,27 +93,27 @@ def load_problems(file: Path | str) -> list[Problem]:
     problems = {}
     for number, record in paths.json_lines(paths.located(file)):
         try:
-            about = record["metadata"]
-            one = Problem(
-                str(about["problem_id"]),
+            metadata = record["metadata"]
+            problem = Problem(
+                str(metadata["problem_id"]),
                 record["prompt"],
                 record["reference_code"],
                 record["code_context"],
-                about["library"],
-                about["perturbation_type"],
-                str(about["perturbation_origin_id"]),
-                str(about.get("library_problem_id", "")),
-                about.get("object", ""),
-                tuple(about.get("expressions", ())),
+                metadata["library"],
+                metadata["perturbation_type"],
+                str(metadata["perturbation_origin_id"]),
+                str(metadata.get("library_problem_id", "")),
+                metadata.get("object", ""),
+                tuple(metadata.get("expressions", ())),
             )
-            known = one.library in LIBRARIES and one.perturbation in PERTURBATIONS
-            if not known or TEST_FUNCTIONS[0] not in one.context or one.id in problems:
+            known = problem.library in LIBRARIES and problem.perturbation in PERTURBATIONS
+            if not known or TEST_FUNCTIONS[0] not in problem.context or problem.id in problems:
                 raise ValueError("an unknown library or perturbation, no test, or a duplicate id")
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{file}: line {number} is not a problem of DS-1000: {error!r}"
             ) from None
-        problems[one.id] = one
+        problems[problem.id] = problem
     if not problems:
         raise UserError(f"{file} holds no problem")
     return list(problems.values())

@@ -124,21 +124,21 @@ class Grader:
         """
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
-    def key(self, one: Program) -> str:
+    def key(self, program: Program) -> str:
         """Return the key of a program's verdict in the store. Equal programs, such as those of
         equal samples, share a key and run once.
 
         The hash in the key covers the ``identity``. If the programs run under the kit's own Python,
         the identity lacks the version of Python, which the key's suffix shows (``elsewhere``).
         """
-        fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
+        fields = {"program": program.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
         # Old verdicts of version 3 on programs that draw have keys without this field. They must
         # not be found, because right answers failed when these programs ran in two processes.
-        if one.draws:
+        if program.draws:
             fields["processes"] = 1
         ending = elsewhere(self.sandbox != "none")
-        return f"program {one.about} {digest(canonical(fields))}{ending}"
+        return f"program {program.about} {digest(canonical(fields))}{ending}"
 
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
@@ -178,7 +178,7 @@ class Grader:
         imports run one after the other, so that few imports are repeated.
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
-        tasks = store.unmade({(one,): (one, waiting[one]) for one in left})
+        tasks = store.pending_tasks({(one,): (one, waiting[one]) for one in left})
         run = partial(_run_on_server, self.sandbox, self.python, self.limits)
         for (key, _), outcome in spread(run, tasks, self.workers, self.cluster):
             yield key, outcome

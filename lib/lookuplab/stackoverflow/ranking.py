@@ -67,16 +67,16 @@ def rankers(
 
     if not names:
         raise UserError("no ranker is named: name at least one")
-    made = {}
+    found = {}
     for name in names:
         try:
-            made[name] = ranker(name)
+            found[name] = ranker(name)
         except Wordless as error:
-            said = f"{name} is left out: {error}"
-            say(f"warning: {said}")
-    if not made:
-        raise UserError(said)
-    return made
+            message = f"{name} is left out: {error}"
+            say(f"warning: {message}")
+    if not found:
+        raise UserError(message)
+    return found
 
 
 def _terms(snippet: Snippet, part: str) -> list[str]:

@@ -370,7 +370,7 @@ def answer_all(
             files[tuple(map(str, questions[key][:3]))].append((key, questions[key]))
         lost: dict[str, str] = {}
         tasks = {tuple(key for key, _ in files[at]): files[at] for at in sorted(files)}
-        left = store.unmade(tasks)
+        left = store.pending_tasks(tasks)
         bar = Progress(store.name, len(missing), "questions", len(found))
         with bar, closing(spread(partial(_answer_file, answer), left, workers, cluster)) as asked:
             for _, answers in asked:

@@ -38,15 +38,15 @@ def expressions(text: str) -> list[Token]:
     values = ["", *(leaf.value for leaf in tokens), ""]  # the value of token n is values[n + 1]
     # index of a token (a name or a closing bracket) -> the expression that ends with this token
     keys: dict[int, str] = {}
-    opened: list[int] = []
-    own: set[str] = set()
+    opening: list[int] = []
+    defined: set[str] = set()
     uses: list[Token] = []
     for at, leaf in enumerate(tokens):
         before, value, behind = values[at : at + 3]
         if value in BRACKETS.values():
-            opened.append(at)
-        elif value in BRACKETS and opened and values[opened[-1] + 1] == BRACKETS[value]:
-            start = opened.pop()
+            opening.append(at)
+        elif value in BRACKETS and opening and values[opening[-1] + 1] == BRACKETS[value]:
+            start = opening.pop()
             if start - 1 in keys and value != "}":
                 keys[at] = keys[start - 1] + BRACKETS[value] + value
         elif is_name(leaf):
@@ -56,7 +56,7 @@ def expressions(text: str) -> list[Token]:
             # ``x += 1`` does not count as a definition, because it also reads x
             if isinstance(leaf, Name) and leaf.is_definition() and behind not in AUGMENTED:
                 if before != ".":
-                    own.add(value)
+                    defined.add(value)
             # any other name is a use, unless it is the name of a keyword argument
             elif not (
                 behind == "="
@@ -64,7 +64,7 @@ def expressions(text: str) -> list[Token]:
                 and leaf.search_ancestor("arglist", "argument", "trailer")
             ):
                 uses.append(Token(*leaf.start_pos, keys[at]))
-    return [use for use in uses if use.text.removeprefix("().") not in own]
+    return [use for use in uses if use.text.removeprefix("().") not in defined]
 
 
 def count_covered(dependencies: Sequence[str], prediction: str) -> int:

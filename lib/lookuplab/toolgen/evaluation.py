@@ -328,8 +328,8 @@ class ToolGen(Benchmark[Original]):
         tasks = {task.id: task for task, _ in pairs}.values()
         functions = [task for task in tasks if isinstance(task, Function)]
         records = marked_records(functions, self.rules, self.workers)
-        own = {task.id: task.marked for task in tasks if isinstance(task, LocatedFunction)}
-        return own | {record["id"]: record["marked_body"] for record in records}
+        given = {task.id: task.marked for task in tasks if isinstance(task, LocatedFunction)}
+        return given | {record["id"]: record["marked_body"] for record in records}
 
     def _compared(
         self, location: Location, new: Inserted, uses: list[str] | None, marks: str
@@ -384,16 +384,16 @@ def judged_all(
         raise UserError("no functions are selected: check the parameters that select functions")
     pairs = []
     asked = []
-    for key, made in predictions.items():
+    for key, predicted in predictions.items():
         model, condition = key if isinstance(key, tuple) else ("", key)
         kind: ModelKind = "decoder"
         answers: Mapping[str, Completion] = {}
-        if isinstance(made, Generations):
-            model, kind = model or made.model.name, made.model.kind
-            answers, made = made.completions, made.predictions
+        if isinstance(predicted, Generations):
+            model, kind = model or predicted.model.name, predicted.model.kind
+            answers, predicted = predicted.completions, predicted.predictions
         for function in functions:
             id = function.id
-            pairs.append((function, answers.get(id) or written(id, made[id])))
+            pairs.append((function, answers.get(id) or written(id, predicted[id])))
             asked.append(Asked(model, str(condition), prompt_text(function, kind, rules)))
     bench = ToolGen(functions, rules, workers, references=references)
     frame = judged(bench, pairs, asked)

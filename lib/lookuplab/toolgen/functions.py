@@ -298,8 +298,8 @@ def _build_function(
     if package and isinstance(node, ast.AsyncFunctionDef):
         raise LeftOut("async")
     end = end_of(node, lines)
-    own = whole_tokens("".join(lines[node.lineno - 1 : end[0]]), node.lineno)
-    code = [token for token in own if not doc.lineno <= token.line < body_line]
+    tokens = whole_tokens("".join(lines[node.lineno - 1 : end[0]]), node.lineno)
+    code = [token for token in tokens if not doc.lineno <= token.line < body_line]
     docstring = package_docstring(raw) if package else first_sentence(raw)
     # the lines that have code, since a limit on lines must not count comments and blank lines
     filled = {token.line + below for token in code for below in range(token.text.count("\n") + 1)}
@@ -317,7 +317,7 @@ def _build_function(
     # everything before the ``def`` is white space, because decorators have their own lines
     indent = lines[node.lineno - 1][: node.col_offset]
     # the signature ends with the last colon before the docstring
-    *_, colon = [t for t in own if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
+    *_, colon = [t for t in tokens if t.text == ":" and t[:2] < (doc.lineno, doc.col_offset)]
 
     def text(first: int, stop: tuple[int, int]) -> str:
         whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]

@@ -92,11 +92,11 @@ def unsaved_file(
     or not, replaces the signature and the docstring, too. Decorators are kept.
     """
     head = function.body_line - 1
-    own = function.signature + "\n"
+    signature = function.signature + "\n"
     if writes_def(kind, rules):
-        if not written.startswith(own):
+        if not written.startswith(signature):
             head = function.line - 1
-        written = written.removeprefix(own)
+        written = written.removeprefix(signature)
     new = [function.indent + line for line in written.split("\n")]
     text = cut_off("".join(lines[:head]) + "\n".join(new), lines, function, rules)
     return text, head + len(new), len(new[-1])

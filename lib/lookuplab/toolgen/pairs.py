@@ -117,8 +117,8 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
     of functions left out}. A function is left out if its original text already contains the mark.
     ``given_signature`` is as in ``Rules``.
     """
-    own = ("id", "docstring", "signature", "body")
-    corpus = corpus_records(path, (*own, "marked_signature", "marked_body"))
+    fields = ("id", "docstring", "signature", "body")
+    corpus = corpus_records(path, (*fields, "marked_signature", "marked_body"))
     pairs = [
         Pair(
             record["id"],
@@ -128,7 +128,7 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
             rules_of(record.get("variant", "paper"), given_signature=given_signature),
         )
         for record in corpus
-        if not any(MARK in record[name] for name in own)
+        if not any(MARK in record[name] for name in fields)
     ]
     # the plus sign removes a reason that has no functions
     return pairs, +Counter({f"containing {MARK} already": len(corpus) - len(pairs)})

@@ -92,12 +92,12 @@ class Rules:
         keys of stored answers contain them, because the variant's name does not show them.
         ``every_error`` is left out, because it changes no answer.
         """
-        own = vars(self)
-        named = vars(RULES[self.variant])
+        values = vars(self)
+        defaults = vars(RULES[self.variant])
         return {
             name: value
-            for name, value in own.items()
-            if value != named[name] and name != "every_error"
+            for name, value in values.items()
+            if value != defaults[name] and name != "every_error"
         }
 
 

@@ -253,9 +253,14 @@ def reproduce(
     part = part_of(shard)
     if (cold or audit) and part.of > 1:
         raise UserError("--cold and --audit need a single process")
-    own = selected(names)
-    given, chosen = pairs(parameter), load_profile(profile or (own[0].home if names else "mini"))
-    notebooks = [one for one in own if names or (chosen.covers(one) and not one.on_demand)]
+    wanted = selected(names)
+    given = pairs(parameter)
+    chosen = load_profile(profile or (wanted[0].home if names else "mini"))
+    notebooks = [
+        notebook
+        for notebook in wanted
+        if names or (chosen.covers(notebook) and not notebook.on_demand)
+    ]
     for name in given:
         check_choice("the parameter", name, settable(notebooks))
     chosen = replace(chosen, given={**chosen.given, **given})
@@ -263,7 +268,7 @@ def reproduce(
         claim(auditing.cold_folder())
     begun = auditing.begin(audit) if audit else None
     variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
-    planned = [replace(plan(one, chosen), environment=variables) for one in notebooks]
+    planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
     # A shard also runs notebooks that are up to date. It has to fill a store, which may lack the
     # answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
@@ -392,7 +397,7 @@ def _preview(planned: list[Job]) -> int:
 
     Return the exit code: 2 if the same command without --dry-run would be refused, otherwise 0.
     """
-    told: set[str] = set()
+    printed: set[str] = set()
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
@@ -403,10 +408,10 @@ def _preview(planned: list[Job]) -> int:
         for line in prompt_counts(job):
             click.echo(f"  {line}")
         for problem in problems(job):
-            if problem not in told:
+            if problem not in printed:
                 click.echo(f"  problem: {' '.join(problem.splitlines())}")
-                told.add(problem)
-    return 2 if told else 0
+                printed.add(problem)
+    return 2 if printed else 0
 
 
 def prompt_counts(job: Job) -> Iterator[str]:

@@ -93,16 +93,16 @@ def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
     keys = rows(kind, file)
     count = 0
     with open_store(kind, file) as source, open_store(kind, target) as into:
-        for at in watched(range(0, len(keys), AT_ONCE), f"merging {source.path}", "thousands"):
-            theirs = source.get(keys[at : at + AT_ONCE])
+        for start in watched(range(0, len(keys), AT_ONCE), f"merging {source.path}", "thousands"):
+            theirs = source.get(keys[start : start + AT_ONCE])
             ours = into.get([*theirs])
             for key, answer in ours.items():
-                said, _ = record.differences(kind.name, answer, theirs[key])
-                if said:
+                differences, _ = record.differences(kind.name, answer, theirs[key])
+                if differences:
                     raise UserError(
                         f"the stores disagree: {kind.name} {key} in {into.path} and {source.path}: "
-                        f"{said[0]:.{SHOWN}}; leave out one of the two stores, and generate again "
-                        "what only that store has"
+                        f"{differences[0]:.{SHOWN}}; leave out one of the two stores, and generate "
+                        "again what only that store has"
                     )
             into.add(theirs)
             count += len(theirs) - len(ours)

@@ -284,11 +284,11 @@ def side(name: str) -> Side:
     frames = []
     for file in files:
         lines = read(file)
-        own = next(lines)["parameters"]
-        about |= own
+        parameters = next(lines)["parameters"]
+        about |= parameters
         columns = *PAIRED, "class", "cluster", "right", "columns"
         answers = pd.DataFrame([{name: line[name] for name in columns} for line in lines])
-        frames += [answers, *selected(answers, own)]
+        frames += [answers, *selected(answers, parameters)]
     rows = pd.concat(frames).dropna(subset=["right"]).drop_duplicates([*PAIRED])
     return Side(about, rows.drop(columns="columns"), files)
 
@@ -301,8 +301,8 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
     precision = parameters.get("precision", -1)
     if precision < 0:
         return
-    for _, own in answers[answers["sample"] == 0].groupby("model", sort=False):
-        right = own.pivot(index="id", columns="condition", values="right")
+    for _, of_model in answers[answers["sample"] == 0].groupby("model", sort=False):
+        right = of_model.pivot(index="id", columns="condition", values="right")
         # conditions come in threes: without a document, with the right one, with a wrong one
         for hit in right:
             tail = hit.removeprefix(RIGHT_DOCUMENT)
@@ -312,7 +312,9 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
             if tail == hit or not {base, miss} <= {*right}:
                 continue
             valid = right[[base, hit, miss]].dropna().astype(float)
-            first = own[own.condition == base].set_index("id", drop=False).loc[valid.index]
+            first = (
+                of_model[of_model.condition == base].set_index("id", drop=False).loc[valid.index]
+            )
             judged = pd.DataFrame([*first["columns"]], valid.index)
             is_sure = "threshold" in parameters and judged.minimum.notna().all()
             for policy in POLICIES[1 : None if is_sure else 3]:

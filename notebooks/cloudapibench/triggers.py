@@ -119,11 +119,11 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, retriever: Retriever)
     every threshold that is not significantly worse in the paired comparison.
 
     *optimal_range_low* and *optimal_range_high* are the two ends of the range: the thresholds
-    around *optimal* that lose at most one point of validity. The interval of each end goes from the
-    end of a narrower range, in which even the upper bound of the loss is at most one point, to the
-    end of a wider range, in which the lower bound of the loss is at most one point. (In samples
-    drawn from the APIs of the mini tasks with replacement, these intervals covered 94 to 99% of the
-    ends; percentiles of a bootstrap covered as few as 85%.)
+    around *optimal* that lose at most one point of validity. The interval of an end lies between
+    the ends of two other ranges. The narrower range has the thresholds whose loss is at most one
+    point by its upper bound, the wider range those whose loss is at most one point by its lower
+    bound. (In samples drawn from the APIs of the mini tasks with replacement, these intervals
+    covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
 
     ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
     higher threshold, or 0 if validity never falls. To find it, validity at each threshold is
@@ -288,9 +288,10 @@ def risk_rows(first: DataFrame, counts: Sequence[int], coverages: Sequence[float
     ``risk_percent`` with conditions such as ``coverage_50/<order>``.
 
     At a coverage of 50 percent, the half of the tasks that needs documentation least is answered,
-    and the rest would be looked up. Orders are as in ``share_rows``, except that *oracle* is
-    replaced by *ideal*, in which all tasks with a valid call come first. For confidence and
-    frequency, there is also ``aurc``, the area under the curve of risk over coverage.
+    and the rest would be looked up. The orders are *confidence*, *frequency* and *random*, as in
+    ``looked_up``, and *ideal*, in which all tasks with a valid call are answered first. For
+    confidence and frequency, there is also ``aurc``, the area under the curve of risk over
+    coverage.
     """
     numbers = {}
     valid = first.valid.to_numpy(dtype=bool)

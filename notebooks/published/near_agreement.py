@@ -21,7 +21,7 @@ PLACE = paths.DATA / "published" / "near_misses"
 SIMILAR = 0.5
 MODELS = "six models"  # the model's name in rows about all of them
 BOTH = ["reader1", "reader2"]
-# (the rule says near, the readers say near)
+# count -> (whether the rule calls the answer a near miss, whether the readers do)
 CONFUSION = {"both_near": (True, True), "only_rule_near": (True, False)}
 CONFUSION |= {"only_readers_near": (False, True), "both_not": (False, False)}
 Weighted = NDArray[Any]

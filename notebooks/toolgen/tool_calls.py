@@ -152,17 +152,17 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> list[Row]:
-    """Compare two rules that call the tool equally often: by the mark, and by doubt. Return the
-    difference of the two success rates and of the two coverages, mark minus doubt, paired by
-    function.
+    """Compare two rules that call the tool equally often: where the model writes the mark, and
+    where it is in doubt (``doubt.Doubt``). Return two differences, mark minus doubt, paired by
+    function: of the success rates and of the coverages.
 
-    ``marks`` maps a condition to its frame with ``calls``. ``doubts`` are the frames of several
-    thresholds of doubt. All frames have the same functions in the same order. If the mark's number
-    of calls lies between those of two thresholds, doubt uses the higher threshold for a random
-    share of the functions and the lower threshold for the others, so that both rules call equally
-    often on average. The expectation over this random choice is compared, and intervals treat the
-    share as fixed. A condition that never calls the tool, or calls it more often than any
-    threshold, has no row.
+    ``marks`` maps a condition to its frame with ``calls``. ``doubts`` has a frame for each of
+    several thresholds of doubt. All frames have the same functions in the same order. The number of
+    calls by the mark usually lies between the numbers of two thresholds. A random share of the
+    functions then gets the threshold with more calls and the others the one with fewer, so that
+    both rules call equally often on average. The expectation over this random choice is compared,
+    and intervals treat the share as fixed. A condition that never calls the tool, or calls it more
+    often than any threshold, has no row.
     """
     rows = []
     doubts = sorted(doubts, key=lambda frame: frame.calls.mean())

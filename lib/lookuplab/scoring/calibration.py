@@ -144,8 +144,8 @@ def ece_interval(
     inside = equal_mass_bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
     gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
     value = fsum(abs(each.value) for each in gaps)
-    # First the root of the summed squares of the gaps' half-widths. Then this is widened, because
-    # the interval must cover all gaps at once, and not each of them (chi-squared).
+    # The root of the summed squares of the gaps' half-widths is widened, because the interval must
+    # cover all gaps at once (chi-squared), and not only each gap by itself.
     reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
     reach *= np.sqrt(chdtri(bins, 1 - LEVEL)) / -ndtri(TAIL_PROBABILITY)
     return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)

@@ -63,9 +63,9 @@ def trimmed_prompt(
 
     trim: "description-first" is the paper's order (descriptions, then code, then the problem);
     "question-first" cuts the problem before the examples, for comparison. shortened: whether the
-    prompt must be no longer than it would be without the descriptions. If the budget has room for
-    the rest, "description-first" then cuts just the descriptions, and "question-first" cuts as many
-    tokens from the problem.
+    prompt may be only as long as the prompt without descriptions. If that prompt fits into the
+    budget, "description-first" cuts just the descriptions, and "question-first" cuts as many tokens
+    from the problem instead.
 
     Raises UserError if the budget has no room for a prompt.
     """

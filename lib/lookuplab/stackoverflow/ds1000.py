@@ -198,8 +198,8 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     """Return the code in an answer.
 
     The variant "official" is DS-1000's post-processing, step by step: cut at ``</code>``, drop
-    every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. An
-    answer that begins with a fence without a language is lost.
+    every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. No
+    code is left of an answer that begins with a fence without a language.
 
     The variant "repaired" takes the first fenced block (``fences.blocks``) if the answer begins
     with a fence, or has one after words that are not code. It also drops the reasoning before

@@ -56,11 +56,11 @@ PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 MOST_NAMED = 5  # for each reason, a message names at most this many of the lost questions
 # if ``show_to_new_workers`` has named more repositories than this, a worker sees only one
 MOST_SHOWN = 100
-# A question that gets no answer is lost. The reason begins with ANALYSER_ERROR if the analyser
-# itself failed. Such an error depends on the code, so a second attempt fails in the same way. Any
-# other reason means that the machine was at fault.
+# A question that gets no answer is *lost*. A text, the reason, says why. It begins with these words
+# if the analyser itself failed. Such an error depends on the judged code, so a second attempt fails
+# in the same way. Any other reason means that the machine was at fault.
 ANALYSER_ERROR = "error in "
-# a question's reason begins with these words if a system call failed or memory ran out
+# the reason begins with these words if a system call failed or memory ran out
 MACHINE_ERROR = "error on this machine"
 DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
 ATTEMPTS = 3  # how many workers must die on the same question before the judged code is blamed
@@ -95,8 +95,8 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
 
     If ``within`` names a scope, such as one file, the worker is reserved for this scope; for
     another scope, a new worker replaces it. A question that takes longer than LIMIT ends its
-    worker. A lost question is asked again in a new worker, so that a loss never depends on earlier
-    questions. Raises WorkerLost if the question is lost again.
+    worker. A question without an answer is asked again in a new worker, so that a failure never
+    depends on earlier questions. Raises WorkerLost if there is no answer again.
 
     If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, which is
     the module's function ``control``. If the worker answers it, the judged code is at fault and not

@@ -377,8 +377,8 @@ def judged_all(
     ``predictions`` is {name: predictions of one model}. These are {function's id: prediction}, or
     the result of ``generation.generate``, for which `lookuplab view` also shows the tokens and the
     names that the tool offered. If the names are pairs (model, condition), the rows of the paper's
-    tables can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if a
-    question to an analyser is lost through a fault of the machine.
+    tables can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if an
+    analyser gives no answer to a question because of a fault of the machine.
     """
     if not functions:
         raise UserError("no functions are selected: check the parameters that select functions")
@@ -462,7 +462,7 @@ def _error_count(messages: Sequence[Message]) -> int | None:
 
 
 def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object, str]:
-    """Return (answer, ""), or (None, reason) if the answer was lost."""
+    """Return (answer, ""), or (None, reason) if there is no answer."""
     try:
         return asked(root, file, *question), ""
     except WorkerLost as lost:

@@ -32,7 +32,7 @@ from lookuplab.toolgen.source import (
     whole_tokens,
 )
 
-# matches lower-cased docstrings that the replication package rejects
+# matches lower-cased docstrings that the replication packages reject
 REFUSED_DOCSTRINGS = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$"
     r"|<img |https://|---| -- |=|[^ ]{26}"
@@ -216,10 +216,10 @@ def first_sentence(docstring: str) -> str:
 
 
 def package_docstring(docstring: str) -> str:
-    """Return the part of a docstring that the replication package keeps, on one line.
+    """Return the part of a docstring that the replication packages keep, on one line.
 
-    The package cuts the docstring at the first blank line, ``:param`` or ``:return``. It then
-    removes the last line if this line begins with a capital letter, and cuts the rest at the first
+    The packages cut the docstring at the first blank line, ``:param`` or ``:return``. They then
+    remove the last line if this line begins with a capital letter, and cut the rest at the first
     full stop.
     """
     text = docstring.strip().strip("\"'").strip()

@@ -4,7 +4,7 @@
 until the tool is called. The tool's suggestions become a trie of tokens, and the model must choose
 among the paths in this trie. After the chosen name the row is unconstrained again. The model may
 therefore continue a chosen ``foo`` to ``foobar``, which was not offered; Algorithm 3 allows this,
-and so does the replication package. With the rule ``boundary``, the name must be followed by a
+and so do the replication packages. With the rule ``boundary``, the name must be followed by a
 *break*, a token that cannot continue an identifier. If there are no suggestions, because the list
 is empty or the call failed, the row continues unconstrained. The mark adds no text to the answer.
 If the tool had no suggestions after a mark, the next token may not be a mark again, because the
@@ -316,10 +316,10 @@ class ToolModel:
     """A local model that calls the tool while it writes. This class is a ``models.Model``, so
     ``complete`` can batch, store and resume the answers.
 
-    The model answers only the prompts that ``prompts`` makes from ``functions``. If a question to
-    Jedi is lost twice, the function has no answer, and the function's id is in ``lost``. Raises
-    UserError for a model behind an endpoint, and if the trigger is the mark but the model's
-    vocabulary has no mark.
+    The model answers only the prompts that ``prompts`` makes from ``functions``. If Jedi twice
+    fails to answer a question about a function, the function has no answer, and its id is in
+    ``lost``. Raises UserError for a model behind an endpoint, and if the trigger is the mark but
+    the model's vocabulary has no mark.
     """
 
     model: LocalModel
@@ -398,8 +398,8 @@ class ToolModel:
 @dataclass(frozen=True)
 class Generations:
     """The functions that ``model`` generated. ``completions`` is {function's id: completion}. A
-    function has no completion if its prompt does not fit into the model's context, or if a question
-    to Jedi was lost.
+    function has no completion if its prompt does not fit into the model's context, or if Jedi twice
+    failed to answer a question.
     """
 
     model: ToolModel
@@ -429,7 +429,8 @@ def generate(
 
     Answers are stored and resumed as in ``models.complete``; if a repository's Python files change,
     its functions are generated again. A function has no completion if its prompt does not fit into
-    the model's context, or if a question to Jedi is lost twice. A lost question prints a warning.
+    the model's context, or if Jedi twice fails to answer a question. A warning then names
+    the function.
     """
     tooled = ToolModel(model, functions, tool, use)
     context = model.context or math.inf

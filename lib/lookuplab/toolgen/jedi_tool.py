@@ -63,7 +63,7 @@ class JediTool:
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
         from 0 in characters. If a name is ``wanted``, only this name is looked up, which is many
         times faster. The answer then contains the name if and only if the full answer would; it may
-        contain other names as well. If the question is lost, the answer has a ``failure``.
+        contain other names as well. If Jedi gives no answer, the result has a ``failure``.
         """
         question = completions, root, file, text, line, column
         try:
@@ -107,8 +107,8 @@ def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> 
     after the function.
 
     On a blank indented line, and in some unfinished brackets, Jedi thinks that the caret is outside
-    the function, and offers no local names. A dummy name after the caret prevents this. The package
-    does not insert a dummy name, so its tool never offers a local name at the start of a statement.
+    the function, and offers no local names. A dummy name after the caret prevents this. The
+    packages insert none, so their tool never offers a local name at the start of a statement.
     """
     dummy = "" if rules.is_package else "_"
     return "".join([before, dummy, "\n", *lines[function.end_line :]])
@@ -120,8 +120,8 @@ def ask_tool(
     """Return the tool's completions at the end of ``written``, the text of a function so far (see
     ``unsaved_file``).
 
-    Raises Lost if the question is lost because of a fault of the machine, which must not change an
-    answer. If Jedi itself fails on this code, the result has a ``failure`` instead.
+    Raises Lost if Jedi gives no answer because of a fault of the machine, which must not change
+    what a model writes. If Jedi itself fails on this code, the result has a ``failure`` instead.
     """
     place = unsaved_file(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)

@@ -1,8 +1,8 @@
 """Makes pairs of docstring and function in the form that a model reads and writes, as text and as
 tokens (paper, Section III-B-2).
 
-The paper's models read a docstring and write a function. In the replication package, models also
-read the signature. This module uses the package's two formats, and the ``Rules`` decide whether the
+The paper's models read a docstring and write a function. In the replication packages, models also
+read the signature. This module uses the packages' two formats, and the ``Rules`` decide whether the
 signature is given (``given_signature``). A decoder-only model continues after signature and
 docstring::
 
@@ -11,7 +11,7 @@ docstring::
         for update in <COMP>updates: ...
 
 An encoder-decoder model reads the docstring below ``### Description:`` and the signature below
-``### Signature:``, and writes the function without its docstring. By the package's ``Rules``, the
+``### Signature:``, and writes the function without its docstring. By the packages' ``Rules``, the
 signature in the prompt has no `def` and no colon. If the signature is not given, the prompt has
 only the docstring, and either kind of model writes the whole function without its docstring.
 

@@ -55,8 +55,8 @@ def collapse_spaces(text: str) -> str:
 
 
 def blank_strings(text: str) -> str:
-    """Return the text with every string literal replaced by ``''``, as the replication package
-    compares it. As in the package, a literal is anything between two equal quotes on one line.
+    """Return the text with every string literal replaced by ``''``. package-2024 compares such
+    texts. As in the package, a literal is anything between two equal quotes on one line.
     """
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)

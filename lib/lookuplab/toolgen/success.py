@@ -61,7 +61,7 @@ def relevant_messages(
     messages about the edited file. The function passes if none counts.
 
     A message counts if it is one of CHECKS and is on a line of the function. By the packages'
-    rules, one or two lines after the function are included. With the rule ``every_error``, the
+    rules, it also counts on the next one or two lines (BEYOND). With the rule ``every_error``, the
     message may be of any kind. A crash of pylint always counts. By the paper's rules, a syntax
     error counts anywhere in the file, because pylint may report it on a line after the function
     (for ``def f(x):`` before blank lines, say). The function must be the cause, because the file
@@ -104,9 +104,9 @@ def source_roots(root: Path, file: str) -> list[str]:
     does not find itself. These are the repository's root and its folder ``src``, if they exist. The
     list is empty if pylint finds one of these two itself, or if the root is a package.
 
-    pylint finds the folder by looking for ``__init__.py``, which a namespace package does not have.
-    Without these folders, pylint would not find the modules of a namespace package, and a wrong
-    name from such a module would pass.
+    pylint looks for ``__init__.py`` to find where a package begins, but a namespace package has no
+    such file. Without these folders, pylint would not find the modules of a namespace package, and
+    a wrong name from such a module would pass.
     """
     found = Path(discover_package_path(str(root / file), []))
     places = [root.resolve(), root.resolve() / "src"]

@@ -1,5 +1,5 @@
-"""Computes the effect of a retriever's precision (paper, Figures 1 and 7a): the rows of the
-notebooks fig1_perplexity and fig7a_retriever_precision.
+"""Makes the rows of the notebooks fig1_perplexity and fig7a_retriever_precision, which show the
+effect of a retriever's precision (paper, Figures 1 and 7a).
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Computes how well the confidence of a first pass predicts which calls are valid, and how much a
-trigger gains (paper, Section 4.2): the rows of the notebooks fig9_confidence and
-selective_retrieval.
+"""Makes the rows of the notebooks fig9_confidence and selective_retrieval. The rows say how well
+the confidence of a first pass predicts which calls are valid, and how much a trigger gains (paper,
+Section 4.2).
 
 A trigger is an order of the tasks, beginning with the task that needs documentation most, and a
 point in this order at which lookups stop. Orders by confidence or API frequency can be compared

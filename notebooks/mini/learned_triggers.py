@@ -1,12 +1,12 @@
-"""Compares lookups that a model has learned to ask for with lookups that a rule triggers: the rows
-of the notebook learned_lookup (data/mini/ASKING.md).
+"""Makes the rows of the notebook learned_lookup, which compares lookups that a model has learned to
+ask for with lookups that a rule triggers (data/mini/ASKING.md).
 
 All models of one size answer the same tasks in the same three passes. These models are the base
 model and several further trainings of it. Each training has its own corpus, called an *arm*; in
 most arms, a mark stands before some APIs' names, and the model learns to write the mark where it
 needs documentation. Rows have the base model's name, and conditions name the arm. For example,
-``share_25/errors asked`` is the model of the arm *errors* with documentation for the quarter of the
-tasks that has the highest probability of the mark.
+``share_25/errors asked`` means: the model learned the arm *errors*, and there is documentation for
+the quarter of the tasks in which the mark is most probable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,7 +125,8 @@ def share_rows(
     compared: Sequence[float] = (),
 ) -> Rows:
     """Return rows with the percentage of valid calls for each share of tasks with documentation.
-    The condition is ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``.
+    The condition is ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``. The order
+    (see ``triggers.looked_up``) says which tasks get documentation first.
 
     ``precisions`` maps the name of a metric to the precision of the retriever in percent, or to
     None for BM25's own results. At the ``compared`` shares, there are also the paired differences

@@ -1,6 +1,6 @@
-"""Computes validity as a function of how often a model saw an API in training (the rows of
-dose_response.ipynb). Two logistic curves over log(1 + count) are fitted: without documentation, and
-with the correct documentation.
+"""Makes the rows of dose_response.ipynb: validity as a function of how often a model saw an API in
+training. Two logistic curves over log(1 + count) are fitted: without documentation, and with the
+correct documentation.
 
 The curves show the effect of the count only if the counts were assigned at random, as for the mini
 models.

@@ -15,7 +15,7 @@ from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
 from lookuplab.toolgen.source import Token
 
-# the places in which a name can be
+# the contexts in which a name can occur
 CONTEXTS = ("behind self.", "behind another dot", "before =", "elsewhere")
 # field of a record -> metric
 MEANS = {

@@ -18,9 +18,9 @@ from recipes import tables
 from recipes.prose import sentences
 
 _TABLES = tables("cloudapi/wordings.yaml")
-# verb, or the pattern of a phrase -> replacements that a developer may write. VERBS are those of
-# SDKs. The replacements in MEANT keep the verb's meaning more strictly. The names with LIBRARY are
-# for packages, whose docstrings use more verbs.
+# verb, or the pattern of a phrase -> replacements that a developer may write. VERBS has the verbs
+# that SDKs use, and LIBRARY_VERBS also those in the docstrings of packages. The replacements in
+# MEANT and LIBRARY_MEANT keep the verb's meaning more strictly.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]

@@ -78,8 +78,8 @@ def signature(
     """Return the signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
 
     ``types`` maps the names of arguments to types, which are used for arguments without an
-    annotation. If Python knows no signature, as for many compiled functions, return a signature
-    that accepts any arguments.
+    annotation. If Python knows no signature, as for many compiled functions, return the signature
+    ``(*args, **kwargs)``.
     """
     try:
         arguments = inspect.signature(function).parameters.values()

@@ -52,8 +52,8 @@ CommentedApi = tuple[ApiSpec, str]  # an API and a comment
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
-    """Return the reason why no task can ask for an operation: a flag of the operation that is not
-    in ``allowed``, or that its description is not usable. Return "" if a task can ask for it.
+    """Return the reason why no task can ask for an operation, or "" if a task can. The reason is a
+    flag of the operation that is not in ``allowed``, or says that the description is not usable.
     """
     flags = (flag for flag in spec.flags if flag not in allowed)
     return next(flags, "" if purpose(spec) else "no description of a known verb")
@@ -164,8 +164,8 @@ def build(
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
-    numbers of required arguments (Appendix A.2, step 6). Each number of arguments has the same
-    share of the tasks, or a smaller one if some class has too few APIs with this number.
+    numbers of required arguments (Appendix A.2, step 6). Within a class, all numbers of arguments
+    have equal shares, except that a number for which some class has too few APIs has a smaller one.
 
     ``counts`` are as in ``build``. A kind is a class, a provider and a number of required
     arguments. Half of a kind's tasks have a count in the upper part of the class (``MIDDLE``), if

@@ -213,8 +213,8 @@ def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: in
 
     The loss is sentence-transformers' ranking loss, for which the other texts of a batch are the
     negatives. On the 264 validation queries of an earlier mini corpus, this loss gave an MRR of
-    .396 after three epochs. The loss of the paper's source (binary cross-entropy on the cosine,
-    with five negatives) gave .368 from six times as many rows.
+    .396 after three epochs. Heyman and Van Cutsem's loss (binary cross-entropy on the cosine, with
+    five negatives) gave .368, although it learned from six times as many rows.
     """
     import torch
 

@@ -68,7 +68,7 @@ def shown_tokens(
         start, stop = name.span(1)
     else:
         return []
-    # ``start`` and ``stop`` count from the beginning of ``code``, the tokens from that of
+    # ``start`` and ``stop`` are positions in ``code``, but the positions of the tokens are in
     # ``written``
     offset = 0 if code == written else code_span(written)[0]
     shown = []

@@ -187,7 +187,7 @@ class AnswerStore:
         self.path = ":memory:" if path is False else path or self.default_path()
         self._is_file = str(self.path) != ":memory:"
         self._damaged = set[str]()  # keys of damaged rows; ``add`` replaces these rows
-        self._asked = set[str]()  # keys that ``lookup`` returned as missing, and not yet added
+        self._asked = set[str]()  # keys that ``lookup`` found missing and ``add`` has not added yet
 
     @cached_property
     def journals(self) -> Journals | None:

@@ -78,7 +78,7 @@ class Notebook:
 
     def seconds(self, figures: Path) -> float:
         """Return how many seconds the notebook took when it last wrote its artifacts to the folder
-        ``figures`` of a profile, or 0 if the artifacts' JSONs do not say so.
+        ``figures`` of a profile, or 0 if the artifacts' JSON files do not state this.
         """
         found = 0.0
         for id in self.artifacts:

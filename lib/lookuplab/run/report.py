@@ -243,7 +243,7 @@ def split_text(text: str, most: int) -> list[str]:
     semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
-    # not within parentheses: where the next parenthesis is a closing one
+    # no cut within parentheses, that is, where the next parenthesis closes
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
         if found and len(found[-1]) + len(part) < most:
             found[-1] += f" {part}"

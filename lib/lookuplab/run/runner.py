@@ -122,8 +122,8 @@ def starter(
     process = Popen(command, env=env, stdin=theirs.fileno(), start_new_session=True)
     theirs.close()
     yield ours
-    # There is no ``finally``, so this is not done after an interrupt. A thread that still used the
-    # closed socket would fail, and begin to remove its folder while this process exits.
+    # Without ``finally``, the socket stays open after an interrupt. Otherwise a thread that still
+    # uses the socket would fail, and begin to remove its folder while this process exits.
     ours.close()
     process.wait()
 

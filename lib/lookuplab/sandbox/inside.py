@@ -92,8 +92,8 @@ def read(end: int) -> "Any":
 
 
 class Nothing:
-    """Replaces a part of an object that W sent if T does not accept the part's class, such as a
-    function that is part of an estimator.
+    """Stands for a part of an object from W if T does not accept the class of this part. An example
+    is a function inside an estimator.
     """
 
     def __init__(self, *_: object):
@@ -149,7 +149,7 @@ REPLACED = {
 }
 
 
-# the unpickler that is written in Python, because the steps of the one in C cannot be overridden
+# pickle's implementation in Python, because the steps of the faster one in C cannot be overridden
 Unpickler: "Any" = pickle._Unpickler
 
 
@@ -179,8 +179,8 @@ class SentUnpickler(Unpickler):
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
-        # the classes of pandas' date offsets (``rollforward``) and enumerations (``__members__``)
-        # may also be called
+        # pandas' date offsets (classes with ``rollforward``) and enumerations (classes with
+        # ``__members__``) may also be called
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
         if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")

@@ -433,9 +433,9 @@ class JudgementStore(AnswerStore):
     name = "judgements"
 
     def fault(self, answer: Any) -> str:
-        """Return why an answer must not be used, or "" for a valid answer. Stores of earlier
-        versions may contain an error of Jedi, as None or among a function's failures, even if the
-        machine was at fault.
+        """Return why an answer must not be used, or "" for a valid answer. An answer with an error
+        of the analyser (None, or an entry in ``failures``) is not valid. Earlier versions of the
+        kit stored such answers, although the machine may have been at fault.
         """
         failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
         spoilt = answer is None or any(one.startswith(ANALYSER_ERROR) for one in failures)

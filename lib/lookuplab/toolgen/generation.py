@@ -144,7 +144,7 @@ class Vocabulary(NameTries):
         ``last`` is the row's last token. After a mark, a name is tokenised on its own, as it was in
         training.
         """
-        # what precedes the mark does not matter, so it is the same text for all rows
+        # the text before a mark does not matter, so the same text stands for that of every row
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]

@@ -52,7 +52,7 @@ class JediTool:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
         self._full = functools.lru_cache(REMEMBERED)(ask_worker)
-        # every model and condition needs the digests
+        # cached, because every model and condition needs the same digests
         self.content_digest = functools.cache(content_digest)
 
     def complete(

@@ -1,5 +1,5 @@
-"""Computes how much documentation a model must have seen before documentation helps it: the rows of
-the notebook documented_share (data/documented/DESIGN.md).
+"""Makes the rows of the notebook documented_share, which show how much documentation a model must
+have seen before documentation helps it (data/documented/DESIGN.md).
 
 The condition ``share_<share>/<shown>`` is for models whose further training put a document above
 this share of the calls. ``shown`` says which document the prompts of the test put above the task.

@@ -4,9 +4,8 @@ measure their effect (paper, Sections 3 and 4).
 A policy is represented by a mask over the tasks (retrieve or not). A retriever is represented by
 its precision, or by a mask of the tasks for which it finds the target. Both select among existing
 completions (``dag.Passes``). No model runs here, so a curve over a hundred thresholds or precisions
-needs no generation.
-Rows are dictionaries like those of ``scoring.rates.row``. Intervals are clustered by API, because
-up to three tasks have the same target.
+needs no generation. Rows are dictionaries like those of ``scoring.rates.row``. Intervals are
+clustered by API, because up to three tasks have the same target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +74,7 @@ def triggered(
 
 def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
     """Return the expected outcome of each task, (n,), if ``precision`` percent of the draws are
-    hits. It is x hit + (1 - x) miss, where x is the precision as a number from 0 to 1.
+    hits. It is x * hit + (1 - x) * miss, where x is the precision as a number from 0 to 1.
 
     hit: (n,) booleans or numbers, the outcomes with documents that contain the target. miss: the
     outcomes with documents that do not. Raises UserError for a precision outside 0 to 100.

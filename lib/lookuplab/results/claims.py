@@ -9,9 +9,10 @@ verdicts on the direction are
 - *fails*: the whole interval is on the opposite side;
 - *open*: the interval contains the bound, or a row of the artifact is missing;
 - *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
-- *not testable: margin*: the claim allows a number to become smaller by a tolerated loss, but the
-  whole number may be no larger than this loss (the lower end of its interval is not above it). Even
-  a loss of everything could then pass. Such comparisons count only if the claim has no others;
+- *not testable: margin*: the claim tolerates that a number becomes smaller by some loss, but the
+  number may be no larger than this loss in the first place (the lower end of its interval is not
+  above the loss). A fall to 0 could then pass. Such comparisons count only if the claim has no
+  others;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);

@@ -70,8 +70,8 @@ class Differences:
         return sorted(old.keys() & new.keys())
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Record the processor and the number of threads of both sides, as the artifact's JSONs
-        state them. Return whether they are equal: the last bits of sums depend on them.
+        """Record the processor and the number of threads of both sides, as the artifact's two JSON
+        files state them. Return whether they are equal: the last bits of sums depend on them.
         """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)

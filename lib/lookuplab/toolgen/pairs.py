@@ -11,7 +11,7 @@ docstring::
         for update in <COMP>updates: ...
 
 An encoder-decoder model reads the docstring below ``### Description:`` and the signature below
-``### Signature:``, and writes the function without its docstring. By the packages' ``Rules``, the
+``### Signature:``, and writes the function without its docstring. By the rules of the packages, the
 signature in the prompt has no `def` and no colon. If the signature is not given, the prompt has
 only the docstring, and either kind of model writes the whole function without its docstring.
 

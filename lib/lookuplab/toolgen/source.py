@@ -308,9 +308,8 @@ def function_of(location: Location, prediction: str, shift: str | None = None) -
     kept.
 
     By default, the prediction may contain text other than code, from which the code is first
-    extracted (``_code_candidates``). If ``shift`` is given (by the rules of a
-    replication package), nothing is extracted: ``shift`` is put before every line, and broken
-    indentation stays broken.
+    extracted (``_code_candidates``). If ``shift`` is given (by the rules of a replication package),
+    nothing is extracted: ``shift`` is put before every line, and broken indentation stays broken.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     if shift is not None:

@@ -354,8 +354,8 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
 
     The command draws the pictures and writes the result sentences again, from the artifacts' CSVs:
     for all artifacts, or only for those of the notebook that makes ARTIFACT. Only the notebooks'
-    cells tagged `draw` run, with the parameters recorded in the artifacts' JSONs, so no model is
-    loaded.
+    cells tagged `draw` run, with the parameters recorded in the artifacts' JSON files, so no model
+    is loaded.
 
     \b
     Examples:

@@ -308,7 +308,8 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
             tail = hit.removeprefix(RIGHT_DOCUMENT)
             base = NO_DOCUMENT + ", constrained" * tail.endswith("constrained")
             miss = WRONG_DOCUMENT + tail
-            # ``hit`` is no condition with the right document, or one of the other two is missing
+            # skip ``hit`` if it is not a condition with the right document, or if the condition
+            # without a document or with a wrong one is missing
             if tail == hit or not {base, miss} <= {*right}:
                 continue
             valid = right[[base, hit, miss]].dropna().astype(float)

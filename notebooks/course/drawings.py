@@ -174,8 +174,8 @@ def continuations(
 
 def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
     """Return (tree, path) for a call of the completion tool. The tree has the tokens of the names
-    that the tool offered after step ``at`` of ``walked`` (a ``toolgen.explorer.Walk``). The path is
-    that of the name that was written.
+    that the tool offered after step ``at`` of ``walked`` (a ``toolgen.explorer.Walk``). The path
+    spells the name that was written.
 
     The text next to a first token is the probability that the model gives the token without the
     constraint. The tree has at most ``most`` names: the written one, and those with the most

@@ -30,7 +30,8 @@ RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 5, 1 / 10, 0])
 FOUND = np.array([0.1, 0.05, 0.05, 0.05, 0.05, 0.7])  # the probability of each of these ranks
 # MATCHES are the shares of a generated function's n-grams, for n from 1 to 4, that the original
 # function also has. LENGTHS are the lengths of generated functions divided by those of the
-# originals. The numbers are close to the mini models', first without and then with the tool.
+# originals. Of each pair, the first is without the tool, the second with it. The numbers are close
+# to those of the mini models.
 MATCHES = ((0.30, 0.12, 0.05, 0.03), (0.33, 0.14, 0.06, 0.035))
 LENGTHS = (0.84, 0.70)
 

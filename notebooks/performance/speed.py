@@ -29,9 +29,9 @@ def compared(
     over all processors. ``differing`` counts the items whose results are not equal.
 
     The literal implementation may process only one in ``every`` items. Its times are then scaled up
-    to all items, and ``n``, in its rows and in ``differing``, is the number that it processed. In
-    the first run, both process the same one in ``every`` items, because the time for reading a file
-    once cannot be scaled up.
+    to all items. The ``n`` of its rows and of ``differing`` is the number of items that it
+    processed. In the first run, both implementations process only one in ``every`` items,
+    because the time for reading a file once cannot be scaled up.
     """
     rows = []
 

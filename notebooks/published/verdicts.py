@@ -216,9 +216,10 @@ def _failure_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return each model's pass@1 by kind of perturbation, its drop below the original problems
-    (paired, clustered), and the p values of the drops. Holm's correction of the p values counts all
-    drops in the picture.
+    """Return rows for each model and kind of perturbation: pass@1; how far pass@1 is below that of
+    the original problems (paired, clustered); how many problems are solved only before or only
+    after the perturbation; and the p value of McNemar's test on these two numbers. Holm's
+    correction of the p values counts all drops in the picture.
     """
     own = tables(frame)
     rows = scores.rows(own, parts=[*PERTURBATIONS, "all"])

@@ -19,9 +19,9 @@ from typing import ClassVar, NamedTuple
 from lookuplab.models.completions import visible
 from lookuplab.models.fences import blocks
 
-# The instructions are quoted from the paper. Our copy of the paper lacks the example input and
-# output at the end of the listing: it only repeats "As an example you will be given a code input.
-# And you should return your output as". The example is therefore ours. It looks like one of the
+# The instructions are quoted from the paper. In our copy of the paper, the listing ends without the
+# example's input and output: it only repeats "As an example you will be given a code input. And you
+# should return your output as". The example here is therefore ours. It looks like one of the
 # benchmark's tasks.
 LISTING_1 = """\
 You are code completion model. You generate code starting from the end of the prompt given to \

@@ -275,7 +275,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
             p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
         )
     modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
-    # an operation has the alias only if botocore describes it with the name ``modelled``
+    # only operations that botocore describes with the name ``modelled`` accept the alias
     if modelled in {p.name for p in parameters}:
         parameters = tuple(p._replace(name=alias) if p.name == modelled else p for p in parameters)
         keywords = tuple(alias if name == modelled else name for name in keywords)

@@ -7,8 +7,8 @@ that is also given. A break is a token that begins with a character which cannot
 identifier, or the end of text. After the break, any token is allowed.
 
 The trie contains two tokenisations of each name: of the name alone, and of the name with "(" after
-it, because a tokenizer may merge "(" with the end of the name. Both are what the tokenizer itself
-makes of the text after the end of the prompt. No other sequence of tokens may spell the name.
+it, because a tokenizer may merge "(" with the end of the name. The tokenizer itself makes both, of
+text that follows the end of the prompt. No other sequence of tokens may spell the name.
 """
 
 import math

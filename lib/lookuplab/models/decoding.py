@@ -217,8 +217,8 @@ class DecodingRow:
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
         if decoding.temperature > 0:
-            # random numbers in [0, 1): one for each token, and one more, because a finished row
-            # draws another token, which is ignored, until it leaves the batch
+            # Random numbers in [0, 1): one for each token, and one more. A finished row uses that
+            # one until it leaves the batch, to draw tokens that are ignored.
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)
 

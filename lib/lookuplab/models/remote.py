@@ -418,7 +418,7 @@ class RemoteModel:
             text = "".join(parts[:at])
             pairs = pairs[:at]
             finish = "stop"
-        # without pairs, None says that no log-probabilities were requested
+        # the log-probabilities are () if the reply has none, and None if none were requested
         empty = (), () if self.logprobs else None
         tokens, logprobs = zip(*pairs, strict=True) if pairs else empty
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, prompt_tokens)

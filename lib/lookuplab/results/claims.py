@@ -28,9 +28,10 @@ two models under one condition. Without such a row, the two numbers count as ind
 (``scoring.rates.difference``), which gives a wider interval. A number without an interval (a count)
 is exact.
 
-A claim holds if all its comparisons hold, and it fails if one comparison fails. With k comparisons,
-one of them has a p value below 2.5% by chance up to k times as often as a single comparison. Before
-a claim fails, its smallest p value is therefore multiplied by k (Holm's first step).
+A claim holds if all its comparisons hold, and it fails if one comparison fails. The more
+comparisons a claim has, the more often one of them fails by chance: with k comparisons, up to k
+times as often as with one. The smallest of the k p values is therefore multiplied by k (Holm's
+first step). The claim fails only if the product is still below 2.5%.
 
 *Size*: does our interval cover the number that the paper prints? The verdicts on the size are
 *covers*, *smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last verdict
@@ -86,7 +87,7 @@ SCOPES = ("all", "largest")  # values of ``Claim.models``
 # trained with documentation above different shares of the calls.
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
 # Claims about the artifacts in SCORINGS are also judged on further repositories, which are in the
-# artifact MORE. The values of SCORINGS say which rows of MORE to use: they begin a condition there.
+# artifact MORE. The conditions of the rows to use there begin with the values of SCORINGS.
 MORE = "repositories/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"
@@ -757,7 +758,9 @@ def _p_value(distance: float, side: float) -> float:
 
 
 def _number(row: _Row, of: str = "") -> tuple[Rate, str, float]:
-    """Return (our number, its n in words, the paper's number). ``of`` follows the n: " pairs"."""
+    """Return (our number, its n in words, the paper's number). The text ``of`` (" pairs") is put
+    after the n.
+    """
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"
     return Rate(row.value, row.ci_low, row.ci_high, 0), n, row.paper_value

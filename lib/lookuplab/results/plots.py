@@ -440,8 +440,8 @@ def _wrap(text: str, width: int) -> str:
 
 
 def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[str, Style]:
-    """Return a legend, {label: style}. A label is a name from ``kinds``. If rows differ in n, but
-    the rows of this name do not, their n follows the name.
+    """Return a legend, {label: style}. A label is a name from ``kinds``. The n of the name's
+    rows is added if it is the same for all of them, but not for all names.
     """
     keys = {}
     for name, look in kinds.items():

@@ -41,8 +41,8 @@ NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 NOT_RERUN = "on demand, not run again"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
-# These columns of the log identify what a notebook asked for. The column ``question``, a digest of
-# the prompt's text and the decoding, tells apart the conditions under which it asked.
+# These columns of the log identify a prompt of a notebook. If the notebook used the prompt under
+# several conditions, the column ``question``, a digest of text and decoding, tells them apart.
 _USE = ["notebook", "model", "prompt", "sample"]
 Files = Mapping[str, bytes]  # path below figures/PROFILE -> content
 

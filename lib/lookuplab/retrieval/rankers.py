@@ -320,8 +320,9 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     """Return a ranker of ``codes`` (id -> code): the neural bag of words (NCS) of Heyman and Van
     Cutsem (Section 4.1). ``vectors`` are word vectors, {word: (d,)}.
 
-    The vector of a query is the mean of its words' vectors. The vector of a piece of code is their
-    mean weighted by TF-IDF. Unknown words are ignored. Raises Wordless if no code has a word.
+    The vector of a query is the mean of the vectors of its words. The vector of a piece of code is
+    the mean of the vectors of its words, weighted by TF-IDF. Unknown words are ignored. Raises
+    Wordless if no code has a word.
     """
     if not any(map(code_words, codes.values())):
         raise Wordless(f"nothing to search: {len(codes)} pieces of code without a single word")

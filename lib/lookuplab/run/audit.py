@@ -157,8 +157,8 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     last line, the result. Return the exit code of the audit.
 
     ``code`` is the exit code of the notebooks. ``every`` says that no notebook was skipped as up to
-    date. If nothing could be compared, the audit fails if no notebook was skipped; otherwise it
-    passes, because the skipped notebooks may use the rows of the sample.
+    date. An audit that could compare nothing fails, unless notebooks were skipped: these may be the
+    ones that use the rows of the sample.
     """
     rows = made = 0
     lines: dict[str, list[str]] = {"near tie": [], "different": []}

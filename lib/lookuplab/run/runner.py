@@ -154,8 +154,8 @@ def run_one(
 
 
 def with_own_folder(job: Job, number: int) -> Job:
-    """Return a copy of the job that writes to a folder of its own, for process ``number`` of those
-    that must not write to the usual place.
+    """Return a copy of the job that writes to the folder of process ``number``. Processes that must
+    not write to the usual place have such folders.
     """
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")

@@ -297,7 +297,7 @@ def sweep(
     The notebook runs once for every combination of the values. Everything goes to one folder in
     runs/sweeps/. The file sweep.csv in this folder has all numbers, with the columns of an
     artifact. Parameters with several values become part of each row's condition (`all, k=2`). To
-    resume an interrupted sweep, repeat the command: cases that are up to date are not run again.
+    resume an interrupted sweep, repeat the command: runs that are up to date are skipped.
 
     \b
     Examples:

@@ -103,7 +103,7 @@ remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
 widgets: import lookuplab_notebooks.sliders
 train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))
 site: from lookuplab.run.commands.results import report; report.callback()
-cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()
+cluster: from lookuplab.run.cluster import connect; connect("local").__enter__()
 """
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lookuplab.errors import UserError, check_choice, explained
+from lookuplab.errors import UserError, check_choice, explain
 
 
 def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
@@ -33,7 +33,7 @@ NO_MEMORY = [
 
 @pytest.mark.parametrize("error", NO_MEMORY)
 def test_a_lack_of_memory_is_one_line(error):
-    assert explained(error).startswith("not enough memory; raise the limit")
+    assert explain(error).startswith("not enough memory; raise the limit")
 
 
 def test_a_process_that_ran_out_of_memory_stores_and_shows_nothing(run_python):
@@ -61,16 +61,16 @@ print(*store.get(store.present()))"""
 
 @pytest.mark.parametrize("number", [5, 27, 28, 30, 116, 122])
 def test_an_error_of_the_disk_is_one_line(number):
-    assert explained(OSError(number, "why", "file")).startswith("cannot use file: why; free some")
+    assert explain(OSError(number, "why", "file")).startswith("cannot use file: why; free some")
 
 
 def test_a_path_that_cannot_be_read_as_a_folder_is_one_line():
     """For example, some paths in /proc cannot be read, if a user names the root of the disk."""
-    assert "cannot use x: Invalid argument" in explained(OSError(22, "Invalid argument", "x"))
+    assert "cannot use x: Invalid argument" in explain(OSError(22, "Invalid argument", "x"))
 
 
 def test_a_link_to_itself_is_one_line(tmp_path):
     (loop := tmp_path / "loop").symlink_to(loop)
     with pytest.raises((RuntimeError, OSError)) as caught:
         loop.resolve(strict=True)
-    assert "loop" in explained(caught.value)
+    assert "loop" in explain(caught.value)

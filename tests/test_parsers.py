@@ -105,7 +105,7 @@ FILES = {
     ".lock": [locked],
     ".py": [functions, snippets, read_source],
     ".sqlite": [kept],
-    ".toml": [lambda file: downloads._parsed(file, time.monotonic_ns())],
+    ".toml": [lambda file: downloads._parse(file, time.monotonic_ns())],
     ".yaml": [lambda file: jobs.load_profile(str(file)), claims.load],
     ".ipynb": [notebooks.read],
 }

@@ -160,9 +160,9 @@ def judged(
     text), ``finish_reason``, and the columns of the benchmark's judgement.
 
     In a notebook that the kit runs, the rows are also written to a file for `lookuplab view`
-    (``keep``), with the model and the condition that ``asked`` gives for each pair. If completions
-    contain special tokens, a warning is printed. Raises UserError if a judgement is not a dict, or
-    has a column with one of the names above.
+    (``append_judged``), with the model and the condition that ``asked`` gives for each pair. If
+    completions contain special tokens, a warning is printed. Raises UserError if a judgement is not
+    a dict, or has a column with one of the names above.
     """
     if special := [task.id for task, completion in pairs if SPECIAL.search(completion.text)]:
         say(
@@ -186,11 +186,11 @@ def judged(
             )
         rows.append(row | columns)
     if log := os.environ.get(LOG_VARIABLE):
-        keep(Path(log).with_name(JUDGED), benchmark, pairs, rows, asked)
+        append_judged(Path(log).with_name(JUDGED), benchmark, pairs, rows, asked)
     return pd.DataFrame(rows)
 
 
-def keep(
+def append_judged(
     file: Path,
     benchmark: Benchmark[TaskT],
     pairs: Pairs[TaskT],

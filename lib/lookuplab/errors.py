@@ -15,7 +15,7 @@ from contextlib import contextmanager
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # if there are more choices than this, only the three most similar are named
 # errors of the operating system that the user can mend: a full disk, or a path that is unusable
-_OF_THE_MACHINE = {
+_MACHINE_ERRNOS = {
     errno.ENOENT,
     errno.ENOSPC,
     errno.EDQUOT,
@@ -34,7 +34,7 @@ _OF_THE_MACHINE = {
     errno.ELOOP,
 }
 # errors for too many open files or processes
-_OF_THE_LIMITS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+_LIMIT_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 # what Python, the loader, numpy and torch say when memory cannot be allocated
 _NO_MEMORY = re.compile(
     r"MemoryError|\[Errno 12\]|(cannot|can't|unable to|failed to) (allocate|map segment)"
@@ -124,15 +124,15 @@ def needs(extra: str, note: str = "") -> Iterator[None]:
         ) from None
 
 
-def explained(error: Exception) -> str | None:
+def explain(error: Exception) -> str | None:
     """Return a one-line message for a UserError, a full disk, an unusable path, a lack of memory or
     an exceeded limit. Return None for any other error, because it may be a bug.
     """
     if no_memory(f"{type(error).__name__}: {error}") and not isinstance(error, UserError):
         return f"{NO_MEMORY}: {error}".removesuffix(": ")
-    if isinstance(error, OSError) and error.errno in _OF_THE_LIMITS:
+    if isinstance(error, OSError) and error.errno in _LIMIT_ERRNOS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
-    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+    if isinstance(error, OSError) and error.errno in _MACHINE_ERRNOS:
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "
             "correct the path or its permissions, then run again"

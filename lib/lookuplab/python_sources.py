@@ -180,11 +180,11 @@ def _is_own(folder: Path) -> bool:
     installed = any(os.path.lexists(folder / name) for name in _ENVIRONMENT)
     if built or foreign or installed or folder.is_symlink():
         return False
-    return os.access(folder, os.R_OK | os.X_OK) or _left_out(folder)
+    return os.access(folder, os.R_OK | os.X_OK) or _is_left_out(folder)
 
 
 @functools.cache  # warns once, although a notebook lists the files of a repository several times
-def _left_out(folder: Path) -> bool:
+def _is_left_out(folder: Path) -> bool:
     print(f"warning: {str(folder)!r} cannot be read: left out", file=sys.stderr)
     return False
 

@@ -33,8 +33,9 @@ def gradable(
     left out, and why.
 
     models: the models that will answer; only programs of the kit's own models may run without a
-    sandbox. python: as in ``environment``. sandbox: as in ``sandbox.server.choose``. leave_out:
-    further problems to leave out, as in ``problem_ids``. Raises UserError if no problem is left.
+    sandbox. python: as in ``environment``. sandbox: as in ``sandbox.server.choose_sandbox``.
+    leave_out: further problems to leave out, as in ``problem_ids``. Raises UserError if no problem
+    is left.
     """
     by_name = problem_ids(problems, leave_out)
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))

@@ -116,14 +116,14 @@ def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_a
 ):
     write_file("judgements", {"success f 1": []}, folder / "judgements.parquet")
     monkeypatch.setattr(store, "PYTHON", "2.7")
-    ending = store.elsewhere()
+    ending = store.key_suffix()
     assert ending.startswith("@3.")
     with Kept(tmp_path / "kept.sqlite") as kept:
         found, made = (f"success f {number}{ending}" for number in "12")
         assert kept.lookup([found]) == ({found: []}, [])
         kept.add({made: ["made here"]})
         monkeypatch.setattr(store, "PYTHON", ending[1:])
-        assert store.elsewhere() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
+        assert store.key_suffix() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
         write_file("judgements", kept.get(kept.present()), folder / "other.parquet")
     assert pd.read_parquet(folder / "other.parquet").empty
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from lookuplab.models import record
-from lookuplab.models.store import elsewhere
+from lookuplab.models.store import key_suffix
 from lookuplab.run import audit
 from recipes.mini.record import write, write_manifest
 
@@ -43,7 +43,7 @@ def record_of(kit, monkeypatch):
     """Return a function that runs code as a cold run of notebooks and writes the record of this
     run. The kit has both notebooks.
     """
-    if elsewhere():
+    if key_suffix():
         pytest.skip("a record is made under its own Python")
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "models"), prepend=os.pathsep)

@@ -136,7 +136,7 @@ def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
 @pytest.mark.usefixtures("kit")
 def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise():
     is_lost_at_once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
-    with is_lost_at_once, cluster.joined("local") as joined:
+    with is_lost_at_once, cluster.connect("local") as joined:
         assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]
         with pytest.raises(ZeroDivisionError):
             list(joined.map((1).__truediv__, [0]))
@@ -153,7 +153,7 @@ def workers(tmp_path_factory):
 @pytest.mark.usefixtures("kit")
 def test_a_worker_of_another_checkout_is_refused(workers):
     with (
-        cluster.joined(workers.address) as joined,
+        cluster.connect(workers.address) as joined,
         pytest.raises(UserError, match="has a different checkout"),
     ):
         list(joined.map(len, ["a task"]))

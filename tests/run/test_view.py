@@ -152,7 +152,7 @@ def test_two_runs_are_paired_by_task(ran, kit):
 def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran):
     ran({"small": {1, 2}}, 3, models=["small"])
     ran({"large": {1}}, 4, models=["large"])
-    table = view.compared(view.matched(view.side("sums~1"), view.side("sums")))
+    table = view.comparison_table(view.match_rows(view.side("sums~1"), view.side("sums")))
     assert {*table.model} == {"small -> large"} and [*table.n] == [6, 6, 3, 3, 3, 3]
 
 
@@ -285,7 +285,7 @@ def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
 def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(called):
     called(threshold=0.5, precision=50)
     called(threshold=0.7, precision=100)
-    table = view.compared(view.matched(view.side("calls~1"), view.side("calls")))
+    table = view.comparison_table(view.match_rows(view.side("calls~1"), view.side("calls")))
     table = table[table["asked with"] == "dag_plus_plus"]
     [line] = table[table["class"] == "all"].itertuples()
     # both runs look a up, and the second run also looks b up: (0.5 + 1 + 1) / 3 and (1 + 1 + 1) / 3

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lookuplab.sandbox.server import ForkServer, Limits, refusal
+from lookuplab.sandbox.server import ForkServer, Limits, why_no_namespaces
 
 
 @pytest.fixture(scope="session")
@@ -12,7 +12,7 @@ def sandbox():
     """Return the kind of sandbox. Skip the test if the machine forbids sandboxes, and fail if a
     sandbox should work here but does not.
     """
-    if reason := refusal():
+    if reason := why_no_namespaces():
         if "not permitted" in reason or "ermission denied" in reason:
             pytest.skip(reason)
         pytest.fail(reason)

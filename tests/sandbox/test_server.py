@@ -15,7 +15,7 @@ import yaml
 from lookuplab.errors import UserError
 from lookuplab.sandbox import inside
 from lookuplab.sandbox import server as servers
-from lookuplab.sandbox.server import ForkServer, Limits, Program, choose
+from lookuplab.sandbox.server import ForkServer, Limits, Program, choose_sandbox
 
 PLAIN, LIBRARIES, FIGURES = yaml.safe_load(
     Path(__file__).with_name("honest.yaml").read_text(encoding="utf-8")
@@ -227,18 +227,18 @@ def test_an_import_that_ends_the_server_is_named(server):
 def test_without_namespaces_only_what_the_kit_wrote_itself_runs_and_a_line_says_so(
     monkeypatch, capsys
 ):
-    monkeypatch.setattr(servers, "refusal", lambda: "unshare: not permitted")
+    monkeypatch.setattr(servers, "why_no_namespaces", lambda: "unshare: not permitted")
     for words, why in (("", True), "unshare: not permitted"), (("none",), "as requested"):
-        assert choose(*words) == "none"
+        assert choose_sandbox(*words) == "none"
         said = f"warning: generated programs run unprotected: {why}"
         assert capsys.readouterr().err.splitlines() == [said]
     for wanted, own in (("", False), ("namespaces", True)):
         with pytest.raises(
             UserError, match=r"unshare: not permitted.*--sandbox none.*-p sandbox=none"
         ):
-            choose(wanted, own)
+            choose_sandbox(wanted, own)
     with pytest.raises(UserError, match="sandbox is 'jail'; it must be namespaces, none"):
-        choose("jail")
+        choose_sandbox("jail")
 
 
 @pytest.mark.parametrize("through", ["absolute", "relative", "a link to a link"])

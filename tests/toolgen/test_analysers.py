@@ -12,7 +12,7 @@ import pytest
 from marker_repository import RUNS
 
 from lookuplab.errors import UserError
-from lookuplab.sandbox.server import refusal
+from lookuplab.sandbox.server import why_no_namespaces
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
 from lookuplab.toolgen.source import read_source
@@ -42,7 +42,7 @@ def analyser(tmp_path, monkeypatch):
     """
 
     def make(start, contained, control="pass"):
-        if contained and (reason := refusal()):
+        if contained and (reason := why_no_namespaces()):
             pytest.skip(reason)
         monkeypatch.setattr(analysers, "is_contained", lambda: contained)
         name = f"analyser_{tmp_path.name}"
@@ -209,7 +209,7 @@ def test_what_an_analyser_takes_for_the_code_s_fault_is_the_machine_s(who, code)
 
 
 def test_without_namespaces_a_line_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(analysers, "refusal", lambda: "not permitted")
+    monkeypatch.setattr(analysers, "why_no_namespaces", lambda: "not permitted")
     analysers.is_contained.cache_clear()
     assert not analysers.is_contained() and not analysers.is_contained()
     analysers.is_contained.cache_clear()

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from lookuplab.run.cli import cli
-from lookuplab.sandbox.server import refusal
+from lookuplab.sandbox.server import why_no_namespaces
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of
@@ -31,7 +31,7 @@ def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp
 @pytest.mark.parametrize("contained", [False, True])
 def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch, contained):
     """In a sandbox, code that ran would end its process, and the question would get no answer."""
-    if contained and (reason := refusal()):
+    if contained and (reason := why_no_namespaces()):
         pytest.skip(reason)
     monkeypatch.setattr(analysers, "is_contained", lambda: contained)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))

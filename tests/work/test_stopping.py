@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from lookuplab import paths
-from lookuplab.errors import explained
+from lookuplab.errors import explain
 
 WORKS = """import subprocess, sys
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
 
 
 def test_a_limit_of_open_files_is_one_line():
-    said = explained(OSError(24, "Too many open files", "x"))
+    said = explain(OSError(24, "Too many open files", "x"))
     assert said.startswith("Too many open files: raise the limit")
 
 

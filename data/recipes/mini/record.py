@@ -15,7 +15,7 @@ import pyarrow.parquet as parquet
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
-from lookuplab.models.store import PYTHON, elsewhere
+from lookuplab.models.store import PYTHON, key_suffix
 from lookuplab.run import audit
 from lookuplab.run.commands import command, run_module
 
@@ -35,7 +35,7 @@ def write(stores: Path) -> None:
     Raises UserError if this Python has another version than the record's, and if the run that
     filled the stores is incomplete.
     """
-    if elsewhere():
+    if key_suffix():
         raise UserError(
             f"the record must be made with Python {PYTHON}, not {platform.python_version()}"
         )
@@ -84,8 +84,8 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
     """Write the answers of the store ``name`` ("completions", for example) to a Parquet file. The
     same answers give the same bytes.
 
-    Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises
-    UserError for an answer that would not be read back exactly.
+    Answers made under other conditions than the record's (``store.key_suffix``) are left out.
+    Raises UserError for an answer that would not be read back exactly.
     """
     order = {key: kind_of(name, key, answer) for key, answer in answers.items() if "@" not in key}
     keys = sorted(order, key=lambda key: (order[key], key))

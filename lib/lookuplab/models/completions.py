@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
-from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
+from lookuplab.models.store import CompletionStore, canonical, digest, key_suffix
 from lookuplab.work import Progress, shard
 
 # part of the key of each stored answer; increase it whenever a change of the code changes the
@@ -34,7 +34,8 @@ DECODING_VERSION = 1
 OTHERS = 32
 # environment variable, set by the runner: the path of a log of the answers that a notebook used
 LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
-# the name of a file in the folder of that log, to which ``benchmark.keep`` writes judged answers
+# the name of a file in the folder of that log, to which ``benchmark.append_judged`` writes judged
+# answers
 JUDGED = "judged.jsonl.gz"
 # model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}
@@ -445,7 +446,7 @@ def keys_of(
         key, question = hashed[prompt.id]
         # if the prompt has a ``place``, the model queries Jedi; Jedi reads Python's standard
         # library, so the answer depends on Python's version
-        yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
+        yield f"{key}/{sample}{'' if prompt.place is None else key_suffix()}", question
 
 
 def _restore(answer: Mapping[str, Any], name: str, sample: int) -> Completion:

@@ -100,7 +100,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     return split[1], found
 
 
-def bare(name: str) -> str:
+def bare_name(name: str) -> str:
     """Return a model's name without the prefix ``vllm:`` and without options."""
     return split_options(name)[0].removeprefix(VLLM)
 
@@ -130,14 +130,14 @@ def is_mini(name: str) -> bool:
     """Return whether the name has the form of the names of the kit's own models (``mini-large``),
     even if no such model exists. ``mini-org/model`` is different: it is a name on the hub.
     """
-    return re.fullmatch("mini-[^/]*", bare(name)) is not None
+    return re.fullmatch("mini-[^/]*", bare_name(name)) is not None
 
 
 def table_name(name: str) -> str:
     """Return the name that a model has in tables and in ``roles`` of a profile: ``name`` without
     address, folder, revision and options.
     """
-    name = bare(name)
+    name = bare_name(name)
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
@@ -162,7 +162,7 @@ def model_folder(name: str) -> Path:
     """Return the folder of one of the kit's own models. Any other name is returned as a path, which
     need not exist.
     """
-    name = bare(name)
+    name = bare_name(name)
     return mini_models().get(name) or Path(os.path.realpath(paths.expand_path(paths.located(name))))
 
 

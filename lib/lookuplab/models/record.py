@@ -63,7 +63,7 @@ def _file(name: str) -> tuple[Path, int] | None:
 
 
 def plain(key: str) -> str:
-    """Return a key from a store without its suffix. ``store.elsewhere`` adds a suffix to the keys
+    """Return a key from a store without its suffix. ``store.key_suffix`` adds a suffix to the keys
     of answers that are made without a sandbox, or with another Python version than the record's.
     """
     return key.partition("@")[0]

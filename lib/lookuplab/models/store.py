@@ -56,7 +56,7 @@ PYTHON = "3.11"
 BUSY_SECONDS = 60.0
 OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # the parameter is a JSON list of keys
 COUNTED = ("tokens", "dropped")  # the fields prompt_tokens and prompt_dropped of a completion
-ENDS = ("eos", "stop", "length", "scored")  # finish reasons of a completion
+FINISH_REASONS = ("eos", "stop", "length", "scored")
 ROUNDING = 1e-4  # because of rounding, a log-probability may exceed 0 by this much
 NOT_NUMBERS = (
     "its logits or log-probabilities are not finite numbers (in float16, large ones overflow: "
@@ -64,7 +64,7 @@ NOT_NUMBERS = (
 )
 # types of file systems that no other machine sees, although they have no block device: in memory,
 # and the layers of a container
-OF_THIS_MACHINE = ("tmpfs", "overlay")
+LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay")
 # errors that are raised in a folder where nothing can be written; locks cannot be tried there, but
 # reading answers needs none
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
@@ -153,7 +153,7 @@ def is_local(folder: Path) -> bool:
     mount = next((mounts[one] for one in (place, *place.parents) if one in mounts), None)
     return mount is not None and (
         # btrfs, for example, is on a block device, but its files do not have the device's number
-        Path(mount.device).is_block_device() or mount.fstype in OF_THIS_MACHINE
+        Path(mount.device).is_block_device() or mount.fstype in LOCAL_FILE_SYSTEMS
     )
 
 
@@ -454,7 +454,7 @@ class CompletionStore(AnswerStore):
         margin = answer["margin"]
         counts = [*answer["token_ids"], *(answer.get(f"prompt_{what}", 0) for what in COUNTED)]
         reason = "" if margin is None or _is_finite(margin) else NOT_NUMBERS
-        reason = reason or ("" if numbers is None else faulty(numbers, tokens))
+        reason = reason or ("" if numbers is None else logprobs_fault(numbers, tokens))
         if reason:
             pass
         elif not all(type(count) is int and count >= 0 for count in counts):
@@ -464,7 +464,7 @@ class CompletionStore(AnswerStore):
             tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
         ):
             reason = "its tokens do not spell its text"
-        elif answer["finish_reason"] not in ENDS:
+        elif answer["finish_reason"] not in FINISH_REASONS:
             reason = f"an unknown finish_reason ({answer['finish_reason']!r})"
         return reason and f"model {answer['model']}, prompt {answer['id']!r}: {reason}"
 
@@ -476,7 +476,7 @@ class CompletionStore(AnswerStore):
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
 
-def faulty(logprobs: Any, tokens: Any = None) -> str:
+def logprobs_fault(logprobs: Any, tokens: Any = None) -> str:
     """Return why a text's log-probabilities are invalid, or "" if they are valid. Each of them must
     be finite and, apart from rounding, at most 0. If ``tokens`` is a list, each token must have a
     log-probability.
@@ -494,7 +494,7 @@ def _is_finite(number: Any) -> bool:
     return type(number) in (int, float) and abs(number) < math.inf
 
 
-def elsewhere(sandbox: bool = True) -> str:
+def key_suffix(sandbox: bool = True) -> str:
     """Return the suffix for keys of answers that may depend on Python's version or on the sandbox:
     "@3.12" for Python 3.12, "@unprotected" without a sandbox, and "" for the record's Python
     version with a sandbox.

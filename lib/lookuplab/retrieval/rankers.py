@@ -282,14 +282,14 @@ class Cosine(Ranker):
     encode: Callable[[Sequence[str]], Floats]
 
     def __post_init__(self) -> None:
-        self.vectors = unit(self.vectors)
+        self.vectors = normalise(self.vectors)
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
-        cosines: Floats = unit(self.encode(queries)) @ self.vectors.T
+        cosines: Floats = normalise(self.encode(queries)) @ self.vectors.T
         return cosines.round(DIGITS)
 
 
-def unit(vectors: Floats) -> Floats:
+def normalise(vectors: Floats) -> Floats:
     """Return the vectors (n, d) scaled to norm 1, as float32. Vectors of zeros stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
@@ -346,7 +346,7 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
     ids = sorted(codes)
     known = hashlib.sha256(np.array([*vectors.values()]).tobytes()).hexdigest()
     about = [version("scikit-learn"), known, *vectors, *(codes[name] for name in ids)]
-    return Cosine(ids, kept(about, weighted), encode)
+    return Cosine(ids, cached(about, weighted), encode)
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
@@ -369,7 +369,7 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
         files = filter(Path.is_file, sorted(folder.rglob("*")))
         with needs("rank"):
             versions = [version("torch"), version("sentence-transformers")]
-        return kept([*versions, paths.folder_hash(folder, files, "content"), *texts], encoded)
+        return cached([*versions, paths.folder_hash(folder, files, "content"), *texts], encoded)
 
     folder = paths.located(encoder)
 
@@ -377,7 +377,7 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
     return Cosine(ids, encode([descriptions[name] for name in ids]), encode)
 
 
-def kept(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
+def cached(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
     """Return the vectors that ``make`` computes, from a cache on disk if they are there. The name
     of the cache's file is a hash of ``about``, which must contain everything on which the vectors
     depend. The cache exists because six notebooks need the same vectors, and importing the

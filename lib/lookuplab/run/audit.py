@@ -24,7 +24,7 @@ from lookuplab.models.store import (
     AnswerStore,
     CompletionStore,
     canonical,
-    elsewhere,
+    key_suffix,
 )
 from lookuplab.results import provenance
 from lookuplab.run.commands import claim
@@ -179,7 +179,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     for outcome, found in lines.items():
         for line in found:
             print(f"{outcome}: {line}")
-    if elsewhere():
+    if key_suffix():
         print(f"not compared: rows that depend on Python (the record's: {PYTHON})")
     ties, differing = map(len, lines.values())
     result = "nothing was compared: no notebook that ran uses a row of the sample"

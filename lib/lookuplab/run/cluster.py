@@ -69,7 +69,7 @@ class Cluster:
 
 
 @contextmanager
-def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
+def connect(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     """Yield the cluster that ``--scheduler`` names. "local" starts ``workers`` processes on this
     machine. Without ``--scheduler``, yield None.
 

@@ -80,11 +80,11 @@ def load() -> dict[str, Source]:
     Raises UserError if an entry lacks a field or has an unknown one.
     """
     file = paths.DATA / "sources.toml"
-    return _parsed(file, file.stat().st_mtime_ns) if file.is_file() else {}
+    return _parse(file, file.stat().st_mtime_ns) if file.is_file() else {}
 
 
 @cache
-def _parsed(file: Path, _changed: int) -> dict[str, Source]:
+def _parse(file: Path, _changed: int) -> dict[str, Source]:
     try:
         entries = paths.parse(lambda data: tomllib.loads(data.decode()), file.read_bytes())
         return {name: Source(name, **entry) for name, entry in entries.items()}
@@ -107,7 +107,7 @@ def find(name: str) -> Source:
     return members(name)[0]
 
 
-def pinned(name: str) -> str:
+def pinned_name(name: str) -> str:
     """Return the text by which a model is loaded: for a model on the hub, its name with the pinned
     revision; for a model from the package index, its folder.
 
@@ -115,11 +115,11 @@ def pinned(name: str) -> str:
     """
     if (source := load().get(name)) and source.kind == "package":
         return source.folder.relative_to(paths.ROOT).as_posix()
-    source = on_hub(name)
+    source = hub_source(name)
     return name if source.revision == UNPINNED else f"{source.address}@{source.revision}"
 
 
-def on_hub(name: str) -> Source:
+def hub_source(name: str) -> Source:
     """Return the entry of a model on the hub, or a new entry if ``sources.toml`` has none. If the
     name states a revision, the result has this revision.
     """
@@ -142,11 +142,11 @@ def is_fetched(source: Source) -> bool:
         case "package":
             return source.folder.is_dir()
         case "model":
-            return cached(source) is not None
+            return cached_folder(source) is not None
     return source.path.is_file()
 
 
-def cached(source: Source) -> Path | None:
+def cached_folder(source: Source) -> Path | None:
     """Return the folder of a model in the hub's cache, or None if the cache does not have the
     model's weights. The folder is named after the commit. The network is not used.
     """
@@ -207,7 +207,7 @@ def get(source: Source, whole: bool = True) -> Path:
             f"connect, accept its licence on the hub (`hf auth login`; {source.licence}), or write "
             "a folder with a leading ./ or /"
         ) from error
-    return _checked(source, part)
+    return _verify_and_move(source, part)
 
 
 def _snapshot(source: Source, **options: Any) -> Path:
@@ -216,7 +216,7 @@ def _snapshot(source: Source, **options: Any) -> Path:
     return Path(snapshot_download(source.address, revision=source.revision, **options))
 
 
-def _checked(source: Source, part: Path) -> Path:
+def _verify_and_move(source: Source, part: Path) -> Path:
     """Move the finished download ``part`` to its final path, and return this path. If size or
     sha256 are not as expected, remove the download and raise UserError. If the source states no
     sha256, the first download decides which size and sha256 are expected of later ones.
@@ -264,7 +264,7 @@ def _get_package(source: Source) -> Path:
                 for piece in sorted(temporary.rglob(f"{source.address}*")):
                     whole.write(piece.read_bytes())
             copy_texts(temporary, place)
-            _checked(source, temporary / "whole")
+            _verify_and_move(source, temporary / "whole")
         if source.path.suffix == ".gguf":
             return source.path
         ready = temporary / "ready"

@@ -23,7 +23,7 @@ from lookuplab.models import load
 from lookuplab.models.names import (
     OPENAI,
     VLLM,
-    bare,
+    bare_name,
     is_mini,
     is_remote,
     model_folder,
@@ -90,7 +90,7 @@ class Profile:
         line are part of the name: ``paper/bigcode--starcoder2-3b``.
         """
         models = [model for value in self._models for model in convert([""], value, "models")]
-        addresses = dict.fromkeys(relative(_each(model, _absolute)) for model in models)
+        addresses = dict.fromkeys(relative(_map_texts(model, _make_absolute)) for model in models)
         # "@" is kept, so that two revisions of a model have two folders: bigcode--starcoder2-3b and
         # bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
@@ -152,7 +152,7 @@ def load_profile(name: str) -> Profile:
     return replace(profile, given={"models": models.split(",")}) if models else profile
 
 
-def made_profile(name: str) -> Profile:
+def profile_with_figures(name: str) -> Profile:
     """Return the profile ``name``. Raises UserError if no run has made figures of it yet."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
@@ -163,7 +163,7 @@ def made_profile(name: str) -> Profile:
     return made
 
 
-class Named(NamedTuple):
+class NamedText(NamedTuple):
     """A text among the values of a job's parameters. The properties say what the text names."""
 
     parameter: str
@@ -178,10 +178,10 @@ class Named(NamedTuple):
         """Return the path of the file or folder that the text names: the path itself, or the folder
         of a model from the package index. Return None if the text names anything else.
         """
-        source = downloads.load().get(bare(self.text))
+        source = downloads.load().get(bare_name(self.text))
         if source and source.kind == "package":
             return source.folder
-        is_path = _PATH.match(bare(self.text)) or _FILES.search(self.parameter)
+        is_path = _PATH.match(bare_name(self.text)) or _FILES.search(self.parameter)
         return path_of(self.text) if is_path and not is_remote(self.text) else None
 
     @property
@@ -235,14 +235,14 @@ class Job:
         """
         return self.output.with_suffix(suffix)
 
-    def named(self) -> Iterator[Named]:
+    def named(self) -> Iterator[NamedText]:
         """Yield every text that is the value of a parameter, or an item of such a value. Empty
         texts are left out.
         """
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
-                    yield Named(name, item)
+                    yield NamedText(name, item)
 
     def models(self) -> list[str]:
         """Return the texts that name models in the job's parameters."""
@@ -277,14 +277,14 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
         if name in requested:
             value = convert(value, requested[name], f"{notebook.id}: parameter {name!r}")
         if name in profile.given:
-            value = _each(value, _absolute)
+            value = _map_texts(value, _make_absolute)
         elif is_model and isinstance(value, list):
             keyed = [model for model in value if not missing_key(model)]
             if keyless := [model for model in value if model not in keyed]:
                 notes.append(f"{notebook.id}: left out, no key for {', '.join(keyless)}")
             value = keyed or value
         if name in requested or value != declared[name]:
-            parameters[name] = _each(value, downloads.pinned) if is_model else value
+            parameters[name] = _map_texts(value, downloads.pinned_name) if is_model else value
     # a run with the user's own parameters must not replace the profile's executed copy
     is_own = profile.given and profile.figures != paths.FIGURES
     output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
@@ -320,14 +320,14 @@ def problems(job: Job) -> Iterator[str]:
 
     Downloads that ``check`` fetches do not count as missing. The network is not used.
     """
-    fetched = {source.path for source in from_network(job)}
+    fetched = {source.path for source in needed_downloads(job)}
     if roles := job.profile.given.get("roles"):
         from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
 
         yield from unknown_roles(roles, [job.notebook.paper])
     if "models" in job.values and not job.models():
         yield "parameter 'models' names no model: name at least one"
-    yield from senseless(job)
+    yield from senseless_values(job)
     models = Counter(map(table_name, set(job.models())))
     for name, count in models.items():
         if count > 1:
@@ -359,7 +359,7 @@ def problems(job: Job) -> Iterator[str]:
     yield from foreign_tasks(job)
 
 
-def is_known(named: Named, job: Job) -> bool:
+def is_known(named: NamedText, job: Job) -> bool:
     """Return whether this machine has the package, repository, corpus, folder of word vectors or
     benchmark that a parameter names. Return True for any other parameter, and for a name that only
     a download could check: a release (``name==version``), or a data set on the hub. Nothing is
@@ -401,7 +401,7 @@ def is_module(name: str) -> bool:
     return False
 
 
-def senseless(job: Job) -> Iterator[str]:
+def senseless_values(job: Job) -> Iterator[str]:
     """Yield a line for each parameter that the command line sets to a value that makes no sense: an
     empty list, a number below 0 (or below the number in LEAST), or a number too large for a count.
     Only the kit's notebooks are checked, because the user's own may have a use for such values.
@@ -434,7 +434,7 @@ def foreign_tasks(job: Job) -> Iterator[str]:
         )
 
 
-def from_network(job: Job) -> list[downloads.Source]:
+def needed_downloads(job: Job) -> list[downloads.Source]:
     """Return the downloads that a job needs, fetched or not: models on the hub, and the
     environments and files in ``data/sources.toml`` that its parameters name.
     """
@@ -454,7 +454,7 @@ def from_network(job: Job) -> list[downloads.Source]:
             )
         ]
         if named.is_on_hub:
-            needed.append(downloads.on_hub(bare(named.text)))
+            needed.append(downloads.hub_source(bare_name(named.text)))
     return list({(source.name, source.revision): source for source in needed}.values())
 
 
@@ -467,29 +467,29 @@ def check(job: Job) -> None:
     """
     for problem in problems(job):
         raise UserError(f"{job.notebook.id}: {problem}")
-    for source in from_network(job):
+    for source in needed_downloads(job):
         downloads.get(source, whole=source.kind != "model")
 
 
 def path_of(item: str) -> Path:
     """Return the path that the value of a parameter names. For ``FOLDER/*``, this is the folder."""
-    return paths.ROOT / paths.expand_path(bare(item).removesuffix("/*"))
+    return paths.ROOT / paths.expand_path(bare_name(item).removesuffix("/*"))
 
 
-def _each(value: Any, change: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Return ``value`` with ``change`` applied to a text, or to every text in a list. The prefix
     ``vllm:`` and the options after a model's name stay as they are.
     """
     if isinstance(value, list):
-        return [_each(item, change) for item in value]
+        return [_map_texts(item, change) for item in value]
     if not isinstance(value, str):
         return value
     engine = VLLM if value.startswith(VLLM) else ""
-    name = bare(value)
+    name = bare_name(value)
     return engine + change(name) + value.removeprefix(engine + name)
 
 
-def _absolute(item: str) -> str:
+def _make_absolute(item: str) -> str:
     """Return an existing path as an absolute path, and any other text unchanged. Paths are relative
     to the folder in which the command was typed, but the notebook runs in another folder.
     """

@@ -140,7 +140,7 @@ def find(name: str) -> Notebook:
     return matches[0]
 
 
-def selected(names: Iterable[str]) -> list[Notebook]:
+def select(names: Iterable[str]) -> list[Notebook]:
     """Return the notebooks that ``names`` select, or all notebooks if there are no names. A name is
     either a paper's, which selects all notebooks of the paper, or any name that ``find`` accepts.
     Raises UserError for an unknown name.

@@ -26,9 +26,9 @@ from subprocess import Popen
 from typing import NamedTuple
 
 from lookuplab import paths
-from lookuplab.errors import NO_MEMORY, UserError, explained, no_memory
+from lookuplab.errors import NO_MEMORY, UserError, explain, no_memory
 from lookuplab.models.completions import JUDGED, LOG_COLUMNS, LOG_VARIABLE
-from lookuplab.models.names import bare, is_mini, is_remote
+from lookuplab.models.names import bare_name, is_mini, is_remote
 from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
@@ -251,7 +251,7 @@ def _as_user_error(failure: Failure) -> Failure:
         file = re.search(r": b?'(.*)'$", text)
         error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
         # if a cell does not find a file, that may be a bug, so the traceback is kept
-        if error.errno != ENOENT and (line := explained(error)):
+        if error.errno != ENOENT and (line := explain(error)):
             return failure._replace(ename="UserError", evalue=line)
     return failure
 
@@ -383,7 +383,7 @@ def needs_card(job: Job) -> bool:
     """Return whether any of a job's models runs on a graphics card. The kit's own models are too
     small to need one, and the models of a server run elsewhere.
     """
-    return not all(is_mini(bare(name)) or is_remote(name) for name in job.models())
+    return not all(is_mini(bare_name(name)) or is_remote(name) for name in job.models())
 
 
 def cards_of(part: Part) -> list[str]:

@@ -91,7 +91,7 @@ def read(end: int) -> "Any":
     return json.loads(found[4:])
 
 
-class Nothing:
+class Placeholder:
     """Stands for a part of an object from W if T does not accept the class of this part. An example
     is a function inside an estimator.
     """
@@ -126,10 +126,10 @@ def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") ->
 
 def member(owner: object, name: str) -> "Any":
     """Return the method ``name`` of ``owner`` if it is the one that unpickles time zones, and
-    otherwise Nothing. This replaces ``getattr``, with which a pickle could get any method.
+    otherwise Placeholder. This replaces ``getattr``, with which a pickle could get any method.
     """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
-    return getattr(owner, name) if zone else Nothing
+    return getattr(owner, name) if zone else Placeholder
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
@@ -168,17 +168,17 @@ class SentUnpickler(Unpickler):
             return REPLACED[name]
         found = getattr(sys.modules.get(module), name, None)
         if module.partition(".")[0] not in SENT_PACKAGES:
-            return Nothing
+            return Placeholder
         if isinstance(found, type) and not issubclass(found, type):
             # a memory-mapped array would read a file; a masked number would pass any test, because
             # numpy's assertions treat it as equal to every number
             refused = name == "memmap" or found.__module__.startswith("numpy.ma")
-            return Nothing if refused else found
-        return found if name in CALLED else Nothing
+            return Placeholder if refused else found
+        return found if name in CALLED else Placeholder
 
     def load_reduce(self) -> None:
         called = self.stack[-2]
-        known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
+        known = called.__name__ in CALLED or called in (Placeholder, *REPLACED.values())
         # pandas' date offsets (classes with ``rollforward``) and enumerations (classes with
         # ``__members__``) may also be called
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
@@ -194,7 +194,7 @@ class SentUnpickler(Unpickler):
                 hides = method and getattr(value, "__name__", "") != name
                 if isinstance(made, type) or hides or name.startswith("__"):
                     raise pickle.UnpicklingError(f"{type(made)} with its own {name}")
-        if type(made) is Nothing:
+        if type(made) is Placeholder:
             self.stack.pop()
         else:
             super().load_build()
@@ -231,7 +231,7 @@ def own_files() -> "dict[str, bytes | None]":
     return found
 
 
-def put(path: str, content: "bytes | None") -> None:
+def write_file(path: str, content: "bytes | None") -> None:
     if content is None:
         os.makedirs(path, exist_ok=True)
     else:
@@ -263,7 +263,7 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
             inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
             if inside and (path in received or not os.path.exists(path)):
                 received.add(path)
-                put(path, content)
+                write_file(path, content)
         for name, content in values.items():
             try:
                 env[name] = SentUnpickler(io.BytesIO(content)).load()
@@ -305,7 +305,7 @@ def solve(tester: "Any") -> None:
                     os.unlink(path)
             for path, content in given.items():
                 if known.get(path, "") != content:
-                    put(path, content)
+                    write_file(path, content)
             exec(code, env)
             os.chdir(home)
             known = own_files()

@@ -57,7 +57,7 @@ DOWN = "took its server down"  # the error of a program after which the server g
 # errors of a program that was killed, perhaps by the kernel because the machine ran out of memory
 KILLED = re.compile(rf"{DOWN}|({inside.GONE}|{inside.ENDED}) .(-9|137)")
 # errors that a program may get because the machine has too few resources
-SHORT = r"MemoryError|can't start new thread|\[Errno (5|11|12|27|28|122)\]"
+SHORTAGE = r"MemoryError|can't start new thread|\[Errno (5|11|12|27|28|122)\]"
 DRAWS = ("matplotlib", "seaborn")  # packages that draw figures (``Program.draws``)
 
 
@@ -210,7 +210,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         fault = ""
         if self.sandbox != "none" and re.match(rf"{DOWN}|{inside.ENDED} .-9", outcome.error):
             fault = "its server or test was killed twice: is there enough memory?"
-        elif less := re.search(SHORT, outcome.error) and self._shortages():
+        elif less := re.search(SHORTAGE, outcome.error) and self._shortages():
             fault = f"{outcome.error}; programs get less than they need here: {', '.join(less)}"
         if fault:
             raise UserError(f"program {program.about} cannot be judged: {fault}")
@@ -301,7 +301,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
 
 
 @cache
-def refusal() -> str:
+def why_no_namespaces() -> str:
     """Return why processes cannot create namespaces on this machine, or "" if they can."""
     try:
         with ForkServer("namespaces", sys.executable) as server:
@@ -310,7 +310,7 @@ def refusal() -> str:
         return str(error)
 
 
-def choose(sandbox: str = "", own: bool = False) -> str:
+def choose_sandbox(sandbox: str = "", own: bool = False) -> str:
     """Return the sandbox for generated programs, one of SANDBOXES. ``sandbox`` is the user's
     choice, or "". ``own`` says that the programs are those of the kit's own mini models.
 
@@ -320,7 +320,7 @@ def choose(sandbox: str = "", own: bool = False) -> str:
     programs run unprotected, and why.
     """
     check_choice("sandbox", sandbox, ("", *SANDBOXES))
-    reason = "as requested" if sandbox == "none" else refusal()
+    reason = "as requested" if sandbox == "none" else why_no_namespaces()
     if not reason:
         return "namespaces"
     if sandbox != "none" and (sandbox or not own):

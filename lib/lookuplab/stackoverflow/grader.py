@@ -25,7 +25,7 @@ from typing import Literal
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
-from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
+from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
 from lookuplab.sandbox.server import (
     KILLED,
     NOT_JUDGED,
@@ -33,7 +33,7 @@ from lookuplab.sandbox.server import (
     Limits,
     Outcome,
     Program,
-    choose,
+    choose_sandbox,
 )
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.work import Progress, Workers, check_visible, processors, say, spread, thread_tool
@@ -83,12 +83,12 @@ class Grader:
     """Runs programs and stores their outcomes.
 
     python: the interpreter that runs the programs (see ``environment``). sandbox, own: see
-    ``sandbox.server.choose``. store: the file of a ``VerdictStore``; None means its default file,
-    False that nothing is stored. workers: the number of servers that run in parallel, by default
-    ``work.processors``; on a ``cluster``, every worker thread has one server. limits: by default
-    DS-1000's own time limit, counted in CPU time, so that other programs on the machine do not
-    change a verdict. identity: the versions of the libraries on which verdicts depend, or a hash of
-    them.
+    ``sandbox.server.choose_sandbox``. store: the file of a ``VerdictStore``; None means its default
+    file, False that nothing is stored. workers: the number of servers that run in parallel, by
+    default ``work.processors``; on a ``cluster``, every worker thread has one server. limits: by
+    default DS-1000's own time limit, counted in CPU time, so that other programs on the machine do
+    not change a verdict. identity: the versions of the libraries on which verdicts depend, or a
+    hash of them.
     """
 
     python: Path = field(default_factory=lambda: environment(""))
@@ -101,7 +101,7 @@ class Grader:
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sandbox = choose(self.sandbox, self.own)
+        self.sandbox = choose_sandbox(self.sandbox, self.own)
         self.workers = self.workers or processors()
         if self.python == environment(""):
             self.identity = own_libraries()
@@ -129,7 +129,7 @@ class Grader:
         equal samples, share a key and run once.
 
         The hash in the key covers the ``identity``. If the programs run under the kit's own Python,
-        the identity lacks the version of Python, which the key's suffix shows (``elsewhere``).
+        the identity lacks the version of Python, which the key's suffix shows (``key_suffix``).
         """
         fields = {"program": program.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
@@ -137,7 +137,7 @@ class Grader:
         # not be found, because right answers failed when these programs ran in two processes.
         if program.draws:
             fields["processes"] = 1
-        ending = elsewhere(self.sandbox != "none")
+        ending = key_suffix(self.sandbox != "none")
         return f"program {program.about} {digest(canonical(fields))}{ending}"
 
     def outcomes(

@@ -38,11 +38,11 @@ from unittest.mock import patch
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError, check_memory
-from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
+from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
 from lookuplab.paths import folder_hash, is_special
 from lookuplab.python_sources import python_files
 from lookuplab.sandbox import namespaces
-from lookuplab.sandbox.server import refusal
+from lookuplab.sandbox.server import why_no_namespaces
 from lookuplab.work import Progress, Workers, check_visible, say, spread
 
 T = TypeVar("T")
@@ -195,7 +195,7 @@ def _visible_folder(root: Path) -> Path:
 @cache
 def is_contained() -> bool:
     """Return whether workers run in a sandbox of namespaces. If not, print a warning, once."""
-    if reason := refusal():
+    if reason := why_no_namespaces():
         say(
             "warning: Jedi and pylint read the repositories without a sandbox, because none works "
             f"here ({reason}); no code of the repositories is run"
@@ -452,7 +452,7 @@ def judgement_key(kind: str, place: str, repository: str, **question: object) ->
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": repository, "version": JUDGING_VERSION, **question, "read": read}
-    return f"{kind} {place} {digest(canonical(fields))}{elsewhere()}"
+    return f"{kind} {place} {digest(canonical(fields))}{key_suffix()}"
 
 
 def repository_digest(root: Path) -> str:

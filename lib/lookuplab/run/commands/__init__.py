@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice, explained
+from lookuplab.errors import UserError, check_choice, explain
 from lookuplab.work import hold_lock, stoppable
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -94,7 +94,7 @@ class Group(click.Group):
             message = " ".join(error.format_message().split()).rstrip(".")
             message += f" (see `{(error.ctx or ctx).command_path} --help`)"
         except Exception as error:
-            if (line := explained(error)) is None:
+            if (line := explain(error)) is None:
                 raise
             message = line
         click.echo(f"error: {message}", err=True)

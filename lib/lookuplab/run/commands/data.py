@@ -13,7 +13,7 @@ import click
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines, write_text
 from lookuplab.run import downloads
-from lookuplab.run.cluster import joined
+from lookuplab.run.cluster import connect
 from lookuplab.run.commands import Group, claim_file, echo_counts, with_settings
 from lookuplab.work import watched
 
@@ -135,7 +135,7 @@ def mark(
     lines = []
     lost = 0
     places = locate_all(repositories)
-    with joined(scheduler) as cluster:
+    with connect(scheduler) as cluster:
         for place in watched(places, "marking", "repositories"):
             part = extract(place, filters, seen, count)
             records = marked_records(part.functions, rules, jobs, cluster=cluster, strict=False)

@@ -10,8 +10,8 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.run.commands import claim, command
-from lookuplab.run.jobs import load_profile, made_profile
-from lookuplab.run.notebooks import selected
+from lookuplab.run.jobs import load_profile, profile_with_figures
+from lookuplab.run.notebooks import select
 from lookuplab.work import Progress
 
 
@@ -40,7 +40,7 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
     """
     from lookuplab.results import verify as verifying
 
-    notebooks = selected([name] if name else [])
+    notebooks = select([name] if name else [])
     folder = load_profile(profile or (notebooks[0].home if name else "mini")).name
     makers = {id: notebook.id for notebook in notebooks for id in notebook.artifacts}
     old = verifying.committed_files(folder)
@@ -91,7 +91,7 @@ def claims(
     from lookuplab.results import claims as judging
     from lookuplab.run import report as building
 
-    chosen = made_profile(profile)
+    chosen = profile_with_figures(profile)
     of_paper = [claim for claim in judging.load() if paper in (None, claim.paper)]
     if not of_paper:
         raise UserError(f"no claim about {paper!r}: without a name, every claim is shown")
@@ -119,7 +119,7 @@ def results(*, profile: str = "mini") -> None:
     """
     from lookuplab.run import report as building
 
-    click.echo(building.results_page(made_profile(profile)))
+    click.echo(building.results_page(profile_with_figures(profile)))
 
 
 @command()
@@ -140,7 +140,7 @@ def report(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file.
     """
-    chosen = made_profile(profile)
+    chosen = profile_with_figures(profile)
     website = runpy.run_path(str(paths.ROOT / "docs" / "website.py"))
     claim(paths.RUNS / "report" / chosen.name)
     with Progress("site", None):

@@ -24,20 +24,20 @@ from lookuplab.models.names import is_mini
 from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
-from lookuplab.run.cluster import joined
+from lookuplab.run.cluster import connect
 from lookuplab.run.commands import claim, command, pairs
 from lookuplab.run.execute import Failure
 from lookuplab.run.jobs import (
     Job,
     check,
-    from_network,
     load_profile,
-    made_profile,
+    needed_downloads,
     plan,
     problems,
+    profile_with_figures,
     settable,
 )
-from lookuplab.run.notebooks import find, selected
+from lookuplab.run.notebooks import find, select
 from lookuplab.run.runner import (
     USES,
     Part,
@@ -168,7 +168,7 @@ def list_notebooks(names: tuple[str, ...] = ()) -> None:
       lookuplab list
       lookuplab list toolgen
     """
-    for notebook in selected(names):
+    for notebook in select(names):
         click.echo(f"{notebook.id:45} {notebook.title}".rstrip())
 
 
@@ -253,7 +253,7 @@ def reproduce(
     part = part_of(shard)
     if (cold or audit) and part.of > 1:
         raise UserError("--cold and --audit need a single process")
-    wanted = selected(names)
+    wanted = select(names)
     given = pairs(parameter)
     chosen = load_profile(profile or (wanted[0].home if names else "mini"))
     notebooks = [
@@ -369,10 +369,10 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
     """
     from lookuplab.results.artifact import Artifact, read_record
 
-    notebooks = selected([artifact] if artifact else [])
+    notebooks = select([artifact] if artifact else [])
     if notebooks[0].is_copy:
         raise UserError(f"{artifact} is a copy: name the original")
-    chosen = made_profile(profile or (notebooks[0].home if artifact else "mini"))
+    chosen = profile_with_figures(profile or (notebooks[0].home if artifact else "mini"))
     drawn: list[str] = []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
     for notebook in notebooks:
@@ -403,7 +403,7 @@ def _preview(planned: list[Job]) -> int:
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {value!s:.110}")
-        for source in from_network(job):
+        for source in needed_downloads(job):
             click.echo(f"  {'has' if downloads.is_fetched(source) else 'fetches'}: {source}")
         for line in prompt_counts(job):
             click.echo(f"  {line}")
@@ -465,7 +465,7 @@ def execute(
     if not part.draws:
         due = [with_own_folder(job, part.number) for job in due]
     began = time.monotonic()
-    with joined(scheduler, jobs) as cluster:
+    with connect(scheduler, jobs) as cluster:
         results = run_jobs(due, jobs, cluster, part)
     failures = [(job, failure) for job, (failure, *_) in zip(due, results, strict=True) if failure]
     for job, failure in failures:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from lookuplab.errors import UserError, check_choice, check_memory
-from lookuplab.models.store import faulty
+from lookuplab.models.store import logprobs_fault
 from lookuplab.paths import json_lines, write_lines
-from lookuplab.run.cluster import joined
+from lookuplab.run.cluster import connect
 from lookuplab.run.commands import Group, claim_file, command, keep_inputs
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
@@ -142,10 +142,10 @@ def judge_file(
 
 
 def check_logprobs(record: Line) -> None:
-    """Raise UserError if a line has invalid log-probabilities (``models.store.faulty``)."""
+    """Raise UserError if a line has invalid log-probabilities (``models.store.logprobs_fault``)."""
     for name in ("token_logprobs", "logprobs"):
         given = record.get(name)
-        if given is not None and (fault := faulty(given, record.get("tokens"))):
+        if given is not None and (fault := logprobs_fault(given, record.get("tokens"))):
             raise UserError(f"the field {name!r}: {fault}")
 
 
@@ -323,7 +323,7 @@ def toolgen(
         return function, completion
 
     rules = rules_of(variant)
-    with joined(scheduler, processors()) as cluster:
+    with connect(scheduler, processors()) as cluster:
         bench = ToolGen([], rules, machines=cluster, strict=False, references=True)
         records, frame = judge_file(bench, file, output, read, ["prediction"], False)
     rows = rate_rows(frame, bench.measures) + corpus_rows(frame, rules)
@@ -428,7 +428,7 @@ def ds1000(
         texts["further"] += from_published(record)
         return read(record)
 
-    with joined(scheduler, runs.workers) as runs.cluster:
+    with connect(scheduler, runs.workers) as runs.cluster:
         records, frame = judge_file(bench, file, output, answer, ["solution", "code"])
     rows = pass_rows(tasks, frame)
     if frame.groupby("id").size().nunique() > 1:  # otherwise the mean over answers equals pass@1

@@ -58,7 +58,7 @@ WITHOUT = (
 Line = dict[str, Any]
 
 
-def log(name: str) -> Path:
+def judged_answers_file(name: str) -> Path:
     """Return the file with the judged answers of a run. The ``name`` of a notebook means the
     notebook's last run, and ``NAME~1`` the run before it. ``name`` may also be the path of an
     executed copy.
@@ -97,7 +97,7 @@ def last_runs(folder: Path) -> list[Path]:
 
 def read(file: Path) -> Iterator[Line]:
     """Yield the content of a file with judged answers: first a dictionary about the run (notebook,
-    profile, parameters), and then the answers, as ``benchmark.keep`` wrote them.
+    profile, parameters), and then the answers, as ``benchmark.append_judged`` wrote them.
 
     An answer that was judged twice with the same result is yielded once. If different answers have
     the same model, condition, id and sample, the condition of the second becomes ``dag (2)``, and
@@ -119,7 +119,7 @@ def read(file: Path) -> Iterator[Line]:
             yield line
 
 
-def reason(columns: Line) -> str:
+def why_wrong(columns: Line) -> str:
     """Return why an answer is wrong, according to its judgement; "" if no column says why."""
     found = next((columns[name] for name in REASONS if columns.get(name)), "")
     texts = found if isinstance(found, list) else [found]
@@ -137,7 +137,7 @@ def fault(line: Line, shown: str) -> str:
     return "calls the document's API" if is_shown and is_other else told
 
 
-def pairs_broken(file: Path, count: int) -> Iterator[str]:
+def broken_pairs(file: Path, count: int) -> Iterator[str]:
     """Yield Markdown with ``count`` pairs of answers to the same task: one without a document,
     which is right, and one with a document, which is wrong. Pairs about different APIs come first.
     """
@@ -159,7 +159,7 @@ def pairs_broken(file: Path, count: int) -> Iterator[str]:
         how = fault(line, shown) or "wrong"
         yield f"\n## {line['id']}\n\n{line['model']}, {line['condition']}: {how}"
         texts = {"Document": shown, "Prompt": first["prompt"], "Without it": first["completion"]}
-        texts[f"With it: {reason(line['columns'])}"] = line["completion"]
+        texts[f"With it: {why_wrong(line['columns'])}"] = line["completion"]
         for title, text in texts.items():
             yield f"\n{title}\n\n````\n{text.strip()}\n````"
 
@@ -222,7 +222,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
                 "verdict": str(columns.get("category", judged)),
                 "fault": fault(line, shown),
                 "said": (columns.get("call") or begin)[:HEAD],
-                "why": reason(columns),
+                "why": why_wrong(columns),
             }
             for field, words in fields.items():
                 of[field].append(words[line[field]])
@@ -271,13 +271,13 @@ class Side(NamedTuple):
 
 def side(name: str) -> Side:
     """Return the side of a comparison that an argument of `lookuplab compare` names: a folder of
-    executed copies, a file of judgements, or a name that ``log`` accepts. Raises UserError if it
-    has no judged answers.
+    executed copies, a file of judgements, or a name that ``judged_answers_file`` accepts. Raises
+    UserError if it has no judged answers.
     """
     place = paths.expand_path(name)
     if ".jsonl" in place.suffixes:
-        return Side({}, scored(place), [])
-    files = last_runs(place) if place.is_dir() else [log(name)]
+        return Side({}, read_scored(place), [])
+    files = last_runs(place) if place.is_dir() else [judged_answers_file(name)]
     if not files:
         raise UserError(f"{name} holds no judged answers")
     about: Line = {}
@@ -288,12 +288,12 @@ def side(name: str) -> Side:
         about |= parameters
         columns = *PAIRED, "class", "cluster", "right", "columns"
         answers = pd.DataFrame([{name: line[name] for name in columns} for line in lines])
-        frames += [answers, *selected(answers, parameters)]
+        frames += [answers, *rows_by_policy(answers, parameters)]
     rows = pd.concat(frames).dropna(subset=["right"]).drop_duplicates([*PAIRED])
     return Side(about, rows.drop(columns="columns"), files)
 
 
-def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
+def rows_by_policy(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
     """Yield the rows of each policy of CloudAPIBench. A policy needs no answers of its own, because
     it selects among a run's answers, with the run's threshold and precision. For a run without a
     precision, yield nothing.
@@ -326,7 +326,7 @@ def selected(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
                 )
 
 
-def scored(file: Path) -> pd.DataFrame:
+def read_scored(file: Path) -> pd.DataFrame:
     """Return the rows of a file that `lookuplab score` wrote. Their condition is the name of the
     column that says whether an answer is right. Raises UserError if there is no such column, if a
     line has a field of the wrong type, or if two lines have the same id and sample.
@@ -356,14 +356,14 @@ def scored(file: Path) -> pd.DataFrame:
     return table.dropna()
 
 
-def changed(first: Side, second: Side) -> list[str]:
+def parameter_changes(first: Side, second: Side) -> list[str]:
     """Return a line for each parameter that differs between the two sides."""
     old, new = first.parameters, second.parameters
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return [f"  {name}: {old.get(name, '(none)')} -> {new.get(name, '(none)')}" for name in names]
 
 
-def matched(first: Side, second: Side) -> pd.DataFrame:
+def match_rows(first: Side, second: Side) -> pd.DataFrame:
     """Return the rows that both sides have, paired by model, condition, task and sample. The
     columns ``right_1`` and ``right_2`` have the outcomes of the two sides, from 0 to 1.
 
@@ -381,9 +381,9 @@ def matched(first: Side, second: Side) -> pd.DataFrame:
     return both
 
 
-def compared(both: pd.DataFrame) -> pd.DataFrame:
+def comparison_table(both: pd.DataFrame) -> pd.DataFrame:
     """Return the comparison of two sides as a table with a line for each model, condition and class
-    of tasks. ``both`` has the rows of ``matched``.
+    of tasks. ``both`` has the rows of ``match_rows``.
 
     The columns are n, both rates in percent, the paired difference in points with its clustered
     interval, how many answers are better in the first run and how many in the second, and the p
@@ -393,14 +393,16 @@ def compared(both: pd.DataFrame) -> pd.DataFrame:
     keys = ["model", "condition", "class_1"]
     return pd.DataFrame(
         [
-            dict(zip(["model", "asked with", "class"], key, strict=True)) | paired(part)
+            dict(zip(["model", "asked with", "class"], key, strict=True)) | change_numbers(part)
             for key, part in parts.groupby(keys, sort=False)
         ]
     )
 
 
-def paired(part: pd.DataFrame) -> Line:
-    """Return the numbers of a line of ``compared``. ``part`` has the line's rows of ``matched``."""
+def change_numbers(part: pd.DataFrame) -> Line:
+    """Return the numbers of a line of ``comparison_table``. ``part`` has the line's rows of
+    ``match_rows``.
+    """
     old, new = part.right_1, part.right_2
     lost, gained, p = mcnemar(old > new, new > old)
     change = paired_difference(old, new, part.cluster_1).percent()
@@ -417,8 +419,8 @@ def paired(part: pd.DataFrame) -> Line:
     }
 
 
-def comparison(table: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines that show the table of ``compared`` on a terminal: the rows in which
+def table_lines(table: pd.DataFrame) -> Iterator[str]:
+    """Yield the lines that show the table of ``comparison_table`` on a terminal: the rows in which
     something changed, or all rows if nothing did.
     """
     moved = table[table.better_in_first + table.better_in_second > 0]
@@ -429,7 +431,7 @@ def comparison(table: pd.DataFrame) -> Iterator[str]:
         yield f"... {more} more lines, {still} without a change: --output FILE.csv keeps all"
 
 
-def numbers(first: Path, second: Path) -> Iterator[str]:
+def differing_numbers(first: Path, second: Path) -> Iterator[str]:
     """Yield a table of the artifacts' numbers that differ between two runs, and a line that names
     the files with all numbers. In the table, percentages and points come first, and among these the
     largest changes. ``first`` and ``second`` are the files with the runs' judged answers.
@@ -474,10 +476,10 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
         broken: Write no page. Instead, print this many answers that are right without a document
             and wrong with one, as Markdown: prompt, document, both answers and the reason.
     """
-    files = [log(name) for name in notebooks]
+    files = [judged_answers_file(name) for name in notebooks]
     if broken:
         for file in files:
-            click.echo("\n".join(pairs_broken(file, broken)))
+            click.echo("\n".join(broken_pairs(file, broken)))
         return
     names = [file.name.removesuffix(f".{JUDGED}") for file in files]
     place = paths.expand_path(output) if output else paths.RUNS / "view" / "+".join(names)
@@ -519,20 +521,20 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     """
     claim_file(output)
     sides = side(first), side(second)
-    both = matched(*sides)
-    table = compared(both)
+    both = match_rows(*sides)
+    table = comparison_table(both)
     if output:
         paths.write_text(output, table.to_csv(index=False, float_format="%.6g"))
-    differing = changed(*sides)
+    differing = parameter_changes(*sides)
     is_run = any(side.files for side in sides)
     if is_run:
         told = ["parameters that changed:", *differing] if differing else ["same parameters"]
         click.echo("\n".join(told))
     click.echo("\npaired by task")
-    click.echo("\n".join(comparison(table)))
+    click.echo("\n".join(table_lines(table)))
     if is_run:
         if [len(one.files) for one in sides] == [1, 1]:
-            click.echo("\n".join(numbers(sides[0].files[0], sides[1].files[0])))
+            click.echo("\n".join(differing_numbers(sides[0].files[0], sides[1].files[0])))
         click.echo(f"answer by answer: lookuplab view {first} {second}")
         return
     for name, better in (

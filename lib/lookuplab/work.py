@@ -152,7 +152,7 @@ class Progress(AbstractContextManager["Progress"]):
         self.ended = threading.Event()
         self.thread = None
         if not quiet and total != 0:
-            self.thread = threading.Thread(target=self._tell, daemon=True)
+            self.thread = threading.Thread(target=self._print_line, daemon=True)
             self.thread.start()
 
     def update(self, n: int = 1) -> None:
@@ -170,7 +170,7 @@ class Progress(AbstractContextManager["Progress"]):
                 parts.append(f"about {duration(took * (self.total - self.done) / self.done)} left")
         return f"{self.what}: {', '.join(parts)}"
 
-    def _tell(self) -> None:
+    def _print_line(self) -> None:
         # If the runner executes this notebook, it expects progress on stderr. If a user has the
         # notebook open, Jupyter would show stderr like an error, so the line goes to stdout.
         in_cell = "ipykernel" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ

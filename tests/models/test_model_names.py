@@ -139,4 +139,4 @@ def test_a_model_of_vllm_is_found_and_named_as_without_it(tmp_path, monkeypatch)
     given = {"models": "vllm:./tiny?x=1"}
     job = plan(notebook, load_profile("paper"), given)
     assert job.parameters["models"] == [f"vllm:{tmp_path / 'tiny'}?x=1"]
-    assert [named.place for named in job.named()] == [tmp_path / "tiny"]
+    assert [named.place for named in job.named_texts()] == [tmp_path / "tiny"]

@@ -237,8 +237,8 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
         plan(read(kit.notebook(name)), load_profile("mini")) for name in "abc"
     )
     for job in running, ended:
-        job.beside(".log").parent.mkdir(parents=True, exist_ok=True)
-        job.beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
+        job.path_beside(".log").parent.mkdir(parents=True, exist_ok=True)
+        job.path_beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
     shown = runner._progress_lines([running, ended, waiting], {id(ended)}, 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
     # a log of an earlier run is not shown

@@ -373,7 +373,7 @@ class LocalModel:
         free = free_cards()
         if self.device_map or not free:
             return self.device_map
-        if self._in_fewer_bits:
+        if self._is_quantised:
             # Transformers then fills one card after the other; it knows the size of quantised
             # weights, which ``_weight_bytes`` does not
             return "sequential"
@@ -382,7 +382,7 @@ class LocalModel:
         return {"": free.index(max(free))} if fits else "auto"
 
     @property
-    def _in_fewer_bits(self) -> bool:
+    def _is_quantised(self) -> bool:
         return bool(self.quantization_config) or hasattr(self.config, "quantization_config")
 
     def _weight_bytes(self, kind: Any) -> int | None:
@@ -408,7 +408,7 @@ class LocalModel:
         """
         import torch
 
-        if self.device_map or self._in_fewer_bits:
+        if self.device_map or self._is_quantised:
             return
         free = sum(free_cards()) or work.free_memory()
         folder = Path(self.source[0])
@@ -520,7 +520,7 @@ class LocalModel:
             before = kept if self.causal else []
             limit = decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
-            make = partial(constrain or self._named, prompt, before)
+            make = partial(constrain or self._name_constraint, prompt, before)
             rows.append(
                 DecodingRow(prompt, sample, kept, len(ids) - len(kept), before, limit, make)
             )
@@ -535,7 +535,7 @@ class LocalModel:
 
         return decode_rows(self, rows, decoding, end_of_text)
 
-    def _named(self, prompt: Prompt, before: list[int]) -> Constraint | None:
+    def _name_constraint(self, prompt: Prompt, before: list[int]) -> Constraint | None:
         if prompt.choices and self.chat:
             raise UserError(
                 f"prompt {prompt.id!r}: a chat model cannot be restricted to given names (choices)"
@@ -555,7 +555,7 @@ class LocalModel:
         rows = []
         texts = {}
         for prompt, text in pairs:
-            ids, added = self.continued(prompt, text)
+            ids, added = self.continuation_tokens(prompt, text)
             if added:
                 before = ids if self.causal else []
                 texts[prompt.id] = text
@@ -570,7 +570,7 @@ class LocalModel:
                 for completion in batch
             ]
 
-    def continued(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
+    def continuation_tokens(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
         """Return the tokens of a prompt, and the tokens of a given continuation of the prompt.
 
         For a causal model, both texts are tokenised together, if this leaves the prompt's tokens

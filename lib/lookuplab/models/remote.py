@@ -190,7 +190,7 @@ class RemoteModel:
         then UserError is raised. UserError is also raised for prompts with ``choices``.
         """
         if any(prompt.choices for prompt, _ in requests):
-            raise self._cannot("restrict answers to given names (choices)")
+            raise self._unsupported("restrict answers to given names (choices)")
         _ = self._client  # created before the threads start, so that they share one client
         self._most = BYTES + TOKEN_BYTES * decoding.max_new_tokens
         failures: list[UserError] = []
@@ -223,9 +223,9 @@ class RemoteModel:
 
     def score(self, _: Continuations) -> Batches:
         """Raise UserError, because few servers can score a given text."""
-        raise self._cannot("score given texts")
+        raise self._unsupported("score given texts")
 
-    def _cannot(self, what: str) -> UserError:
+    def _unsupported(self, what: str) -> UserError:
         return UserError(f"{self.name}: an endpoint does not {what}; use a local model")
 
     @cached_property
@@ -255,7 +255,7 @@ class RemoteModel:
                 http_client=openai.DefaultHttpxClient(
                     trust_env=not is_here,
                     follow_redirects=False,
-                    event_hooks={"response": [self._bound]},
+                    event_hooks={"response": [self._limit_response]},
                 ),
             )
         # raised if the environment names a proxy with an invalid address, or one for which a Python
@@ -266,7 +266,7 @@ class RemoteModel:
                 f"needs none, set NO_PROXY={host}"
             ) from None
 
-    def _bound(self, response: Any) -> None:
+    def _limit_response(self, response: Any) -> None:
         """Limit the size of a response. Reading the response then raises UserError as soon as it is
         larger than any answer to the request can be.
         """
@@ -299,19 +299,19 @@ class RemoteModel:
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             words = error.response.text
             if self.logprobs and "logprobs" in words:
-                raise self._without_logprobs("gives no log-probabilities") from None
+                raise self._logprobs_error("gives no log-probabilities") from None
             if self._refuses(words, sent):
                 return self._ask(fields)
-            raise self._failed(error) from None
+            raise self._with_advice(error) from None
         # ValueError: the reply is not JSON; RecursionError: the reply is nested too deeply
         except (openai.APIError, ValueError, RecursionError) as error:
-            raise self._failed(error) from None
+            raise self._with_advice(error) from None
         match reply:
             case {"choices": [dict() as choice, *_]}:
                 return choice, reply.get("usage") or {}
             case {"error": failure} if failure:  # some routers report errors with status 200
-                raise self._failed(failure)
-        raise self._failed(
+                raise self._with_advice(failure)
+        raise self._with_advice(
             ValueError(f"{json.dumps(reply)} is not an answer of an OpenAI-compatible endpoint")
         )
 
@@ -342,7 +342,7 @@ class RemoteModel:
                 return True
         return False
 
-    def _failed(self, error: Any) -> UserError:
+    def _with_advice(self, error: Any) -> UserError:
         """Return a UserError that quotes the error and, for known causes, gives advice."""
         status = getattr(error, "status_code", 0)
         advice = ""
@@ -354,10 +354,10 @@ class RemoteModel:
             words = f"a reply that is not JSON: {error.doc}"
         else:
             words = str(error)
-        words = self._masked(" ".join(MARKUP.sub(" ", words).split()))
+        words = self._mask_key(" ".join(MARKUP.sub(" ", words).split()))
         is_lost = isinstance(error, openai.APIConnectionError)
         if 300 <= status < 400:
-            place = self._masked(error.response.headers.get("location", "nowhere"))
+            place = self._mask_key(error.response.headers.get("location", "nowhere"))
             advice = f"; it redirects to {place}: if you trust that address, name it"
         elif status in (408, 409, 429) or status >= 500 or is_lost:
             advice = f" (after {RETRIES} retries at most)"
@@ -367,10 +367,10 @@ class RemoteModel:
             advice = "; check the address (it usually ends with /v1)"
         return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
 
-    def _masked(self, words: str) -> str:
+    def _mask_key(self, words: str) -> str:
         return words.replace(self._client.api_key, "***")
 
-    def _without_logprobs(self, reason: str) -> UserError:
+    def _logprobs_error(self, reason: str) -> UserError:
         return UserError(
             f"{self.name} at {self.base_url} {reason}; if you need no log-probabilities "
             "(confidence and perplexity need them), add the option logprobs=false to its name"
@@ -433,8 +433,8 @@ class RemoteModel:
         if not finish:
             raise UserError(
                 f"{self.name} at {self.base_url} did not finish its answer (finish_reason "
-                f"{self._masked(repr(reason))[:80]}, {len(text)} characters): repeat the command, "
-                "or leave this task out if the server refuses it again"
+                f"{self._mask_key(repr(reason))[:80]}, {len(text)} characters): repeat the "
+                "command, or leave this task out if the server refuses it again"
             )
         if self.chat and finish == "length" and not visible(text).strip():
             raise UserError(
@@ -453,10 +453,10 @@ class RemoteModel:
         pairs = logprob_pairs(given)
         if not pairs or any(None in pair for pair in pairs):
             what = "log-probability for each piece" if pairs else "log-probabilities"
-            raise self._without_logprobs(f"gives no {what}")
+            raise self._logprobs_error(f"gives no {what}")
         parts = align_pieces(text, [piece for piece, _ in pairs])
         if not parts:
-            raise self._without_logprobs(
+            raise self._logprobs_error(
                 f"gives log-probabilities of pieces that do not spell its text ({pairs[0][0]!r} "
                 "...)"
             )

@@ -208,9 +208,9 @@ class AnswerStore:
             # reading a device or a pipe might never end
             if self._is_file and (file := Path(self.path)).exists() and not file.is_file():
                 raise OSError("not a regular file")
-            return self._followed() if self.journals else self._opened(self.path)
+            return self._open_with_journals() if self.journals else self._open_file(self.path)
 
-    def _opened(self, path: str | os.PathLike[str]) -> sqlite3.Connection:
+    def _open_file(self, path: str | os.PathLike[str]) -> sqlite3.Connection:
         if self._is_file:
             paths.make_folder(Path(path).parent)
         # IMMEDIATE: even a transaction that adds nothing fails on a full disk or a read-only file
@@ -239,7 +239,7 @@ class AnswerStore:
         )
         return db
 
-    def _followed(self) -> sqlite3.Connection:
+    def _open_with_journals(self) -> sqlite3.Connection:
         db = sqlite3.connect("")  # a temporary database, which SQLite deletes on closing
         db.execute(
             "CREATE TABLE rows (key TEXT PRIMARY KEY, json TEXT, at INT, gone INT) WITHOUT ROWID"
@@ -253,7 +253,7 @@ class AnswerStore:
                 if Path(f"{self.path}{ending}").exists():
                     shutil.copyfile(f"{self.path}{ending}", f"{copy}{ending}")
             if copy.exists():
-                with contextlib.closing(self._opened(copy)) as file, db:
+                with contextlib.closing(self._open_file(copy)) as file, db:
                     rows = file.execute(f"SELECT * FROM {self.name}")
                     db.executemany("INSERT INTO rows VALUES (?, ?, 0, 0)", rows)
         return db

@@ -88,7 +88,7 @@ class Artifact:
         from lookuplab.models.completions import unfinished_answers
 
         check_memory()
-        table = self._checked(frame)
+        table = self._check_columns(frame)
         record = {
             "paper": self.paper,
             "artifact": self.name,
@@ -123,7 +123,7 @@ class Artifact:
         from matplotlib.text import Text
 
         for shown in figure.findobj(Text):
-            if (text := shown.get_text()) != (public := self._public(text)):
+            if (text := shown.get_text()) != (public := self._publishable_text(text)):
                 shown.set_text(public)
         vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
         pixels = {"format": "png", "metadata": {"Software": None}, "dpi": 150}
@@ -171,13 +171,13 @@ class Artifact:
         """
         from IPython.display import Markdown
 
-        text = self._public(text)
+        text = self._publishable_text(text)
         if counts := dict.fromkeys(n for quote, n in self.quoted if quote in text):
             text += f" n = {', '.join(counts)}."
         paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
 
-    def _public(self, text: str) -> str:
+    def _publishable_text(self, text: str) -> str:
         """Return ``text`` with the values of the notebook's parameters made fit for publication:
         models get their names in tables, and paths are shortened (``provenance.publishable``).
         """
@@ -193,7 +193,7 @@ class Artifact:
             text = text.replace(item, names[item])
         return text
 
-    def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _check_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with all columns of an artifact. Raises the UserErrors of ``save``."""
         required = REQUIRED if len(frame) else set()  # an empty frame has no columns
         for name in {*frame}.difference(ARTIFACT_COLUMNS) | required.difference(frame):

@@ -170,7 +170,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
         for key in sorted(anew):
             said, near = record.differences(kind.name, recorded[key], anew[key])
             if said:
-                line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
+                line = f"{kind.name} | {_row_name(key, recorded[key])}: {'; '.join(said)}"
                 lines["near tie" if near else "different"].append(line)
         rows += sum(map(len, record.kinds(kind.name).values()))
         made += len(anew)
@@ -194,7 +194,7 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     return code or int(bool(failed))
 
 
-def _named(key: str, answer: Any) -> str:
+def _row_name(key: str, answer: Any) -> str:
     """Return a row's name for messages: the model, the prompt and the sample if the row is an
     answer of a model, and in any case the key.
     """

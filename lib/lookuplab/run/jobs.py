@@ -228,14 +228,14 @@ class Job:
         case = self.output.parent.name
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
-    def beside(self, suffix: str) -> Path:
+    def path_beside(self, suffix: str) -> Path:
         """Return the path of a file about the run. It is in the folder of the executed copy, and
         has ``suffix`` in place of .ipynb: ".log" is the log, ".answers.csv" the list of answers,
         ".ran" the fingerprint.
         """
         return self.output.with_suffix(suffix)
 
-    def named(self) -> Iterator[NamedText]:
+    def named_texts(self) -> Iterator[NamedText]:
         """Yield every text that is the value of a parameter, or an item of such a value. Empty
         texts are left out.
         """
@@ -246,7 +246,7 @@ class Job:
 
     def models(self) -> list[str]:
         """Return the texts that name models in the job's parameters."""
-        return [named.text for named in self.named() if named.is_model]
+        return [named.text for named in self.named_texts() if named.is_model]
 
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None = None) -> Job:
@@ -332,7 +332,7 @@ def problems(job: Job) -> Iterator[str]:
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run each alone"
-    for named in job.named():
+    for named in job.named_texts():
         name, text, place = *named, named.place
         if key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
@@ -440,7 +440,7 @@ def needed_downloads(job: Job) -> list[downloads.Source]:
     """
     sources = downloads.load().values()
     needed = []
-    for named in job.named():
+    for named in job.named_texts():
         # the names of a corpus's downloads begin with the name of the corpus
         is_corpus = named.parameter in ("corpus", "queries_of")
         needed += [

@@ -165,7 +165,7 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     """Run a job with ``run_folder`` as its temporary folder. If it does not fail, keep its files
     beside the executed copy: judged answers, the list of answers and, last, the fingerprint.
     """
-    job.beside(".ran").unlink(missing_ok=True)  # from an earlier run
+    job.path_beside(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.make_folder(run_folder / "kernels" / "python3") / "kernel.json"
     # This specification replaces the kernels that are registered on the machine. Its command only
     # reads a pipe. The kernel is the forked process that opens the pipe (``become_kernel``).
@@ -181,19 +181,19 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     ran_with = fingerprint(job)
     for _ in range(STARTS):
         ours, theirs = socketpair()
-        with ours, job.beside(".log").open("wb") as log:
+        with ours, job.path_beside(".log").open("wb") as log:
             with theirs:
                 send_fds(requests, [bytes(run_folder)], [theirs.fileno(), log.fileno()])
             ours.recv(1)  # nothing is sent, so this returns when the process ends
         try:
             failure = json.loads((run_folder / "failure").read_text("utf-8"))
         except OSError:
-            message = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
+            message = f"the notebook's process died (out of memory?); see {job.path_beside('.log')}"
             failure = Failure(0, "", "ProcessDied", message, "")
         # nbclient raises RuntimeError for a kernel that did not start
         if not failure or failure[0] or failure[2] != "RuntimeError":
             break
-    lines = job.beside(".log").read_text("utf-8", "replace").splitlines()
+    lines = job.path_beside(".log").read_text("utf-8", "replace").splitlines()
     warned = tuple(dict.fromkeys(line for line in lines if line.startswith("warning: ")))
     counts = [0] * len(USES)
     with suppress(OSError):
@@ -202,11 +202,11 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     if failure:
         return Ended(_as_user_error(Failure(*failure)), tuple(counts), warned)
     keep_judged(job, run_folder / JUDGED)
-    job.beside(".answers.csv").unlink(missing_ok=True)
+    job.path_beside(".answers.csv").unlink(missing_ok=True)
     if (answers := run_folder / "answers.csv").is_file():
-        with paths.replacing(job.beside(".answers.csv")) as file:
+        with paths.replacing(job.path_beside(".answers.csv")) as file:
             shutil.copyfile(answers, file)
-    job.beside(".ran").write_text(_record(job, ran_with), "utf-8")
+    job.path_beside(".ran").write_text(_record(job, ran_with), "utf-8")
     return Ended(None, tuple(counts), warned)
 
 
@@ -216,7 +216,7 @@ def keep_judged(job: Job, judged: Path) -> None:
     the judged answers states the run's parameters. The files of earlier runs with other parameters
     are kept under numbers, of which 1 is the latest; at most EARLIER such runs are kept.
     """
-    target = job.beside(f".{JUDGED}")
+    target = job.path_beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
     head = json.dumps(provenance.publishable(about), default=str) + "\n"
     if target.is_file():
@@ -225,11 +225,11 @@ def keep_judged(job: Job, judged: Path) -> None:
         # from the oldest: .4 becomes .5, and so on; the last run becomes .1
         for number in range(EARLIER if is_other else 0, 0, -1):
             for kind in (JUDGED, NUMBERS):
-                earlier = job.beside(f".{kind}" if number == 1 else f".{number - 1}.{kind}")
+                earlier = job.path_beside(f".{kind}" if number == 1 else f".{number - 1}.{kind}")
                 with suppress(FileNotFoundError):
-                    earlier.replace(job.beside(f".{number}.{kind}"))
+                    earlier.replace(job.path_beside(f".{number}.{kind}"))
     for kind in (JUDGED, NUMBERS):
-        job.beside(f".{kind}").unlink(missing_ok=True)
+        job.path_beside(f".{kind}").unlink(missing_ok=True)
     if judged.is_file():
         with paths.replacing(target) as part:
             part.write_bytes(gzip.compress(head.encode()) + judged.read_bytes())
@@ -237,7 +237,7 @@ def keep_judged(job: Job, judged: Path) -> None:
     lines = [file.read_text("utf-8").splitlines() for file in files if file.is_file()]
     rows = dict.fromkeys(line for text in lines for line in text)  # the header once
     if rows:
-        paths.write_lines(job.beside(f".{NUMBERS}"), rows)
+        paths.write_lines(job.path_beside(f".{NUMBERS}"), rows)
 
 
 def _as_user_error(failure: Failure) -> Failure:
@@ -404,7 +404,7 @@ def _progress_lines(jobs: Sequence[Job], ended: Collection[int], began: float) -
     running if it has written to its log since ``began`` and is not in ``ended``.
     """
     for job in jobs:
-        log = job.beside(".log")
+        log = job.path_beside(".log")
         with suppress(OSError):
             if id(job) not in ended and log.stat().st_mtime >= began:
                 lines = log.read_text("utf-8", "replace").splitlines()
@@ -426,7 +426,7 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
 
 def is_current(job: Job) -> bool:
     """Return whether a job has run on this machine and would write the same artifacts again."""
-    record = job.beside(".ran")
+    record = job.path_beside(".ran")
     return record.is_file() and record.read_text("utf-8") == _record(job, fingerprint(job))
 
 
@@ -436,7 +436,7 @@ def fingerprint(job: Job) -> str:
 
     Files that parameters name may be large, so only their sizes and modification times count.
     """
-    places = [path_of(named.text) for named in job.named()]
+    places = [path_of(named.text) for named in job.named_texts()]
     files = [file for place in places for file in (place, *sorted(place.rglob("*")))]
     stats = [
         (str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()
@@ -491,7 +491,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=columns)]
     for id, job in chosen.items():
-        if (log := job.beside(".answers.csv")).is_file():
+        if (log := job.path_beside(".answers.csv")).is_file():
             frames.append(read_answers(log, names=LOG_COLUMNS).assign(notebook=id))
     with hold_lock(target, f"writes {target.name}", wait=True):
         if target.is_file():

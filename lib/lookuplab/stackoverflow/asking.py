@@ -92,11 +92,11 @@ def trimmed_prompt(
         return "".join(frames) + parts[question]
 
     @cache
-    def counted(text: str) -> int:
+    def count_tokens(text: str) -> int:
         return len(tokenizer(text, verbose=False)["input_ids"])
 
     def tokens(changes: dict[tuple[str, str], str]) -> int:
-        return counted(text(parts | changes))
+        return count_tokens(text(parts | changes))
 
     if shortened:
         room = min(room, tokens({step: "" for step in order if step[0] == "description"}))
@@ -162,9 +162,9 @@ class Ds1000Bench(Benchmark[Problem]):
         The prompt's id is the problem's id, whatever precedes the problem. Sample i of a problem
         therefore has the same seed with and without examples.
         """
-        return Prompt(task.id, self._trimmed(task).text, CHAT if self.chat else None)
+        return Prompt(task.id, self._trim(task).text, CHAT if self.chat else None)
 
-    def _trimmed(self, task: Problem) -> Trimmed:
+    def _trim(self, task: Problem) -> Trimmed:
         """Return the prompt and how much the budget cut from it. The result is cached."""
         if task.id not in self._prompts:
             room = self.budget - (len(self.tokenizer(CHAT)["input_ids"]) if self.chat else 0)
@@ -193,7 +193,7 @@ class Ds1000Bench(Benchmark[Problem]):
             row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
             row["error"] = outcome.error
             if self.tokenizer is not None:
-                trimmed = self._trimmed(task)
+                trimmed = self._trim(task)
                 row["prompt_tokens"] = trimmed.tokens
                 row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}
             rows.append(row)

@@ -138,12 +138,12 @@ def sample(
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
     # For each function: (share of the repository's functions up to this one, repository's name,
     # function's id). The functions with the smallest shares are chosen.
-    turns = []
+    ranked = []
     for name, functions in by_repository.items():
         ids = sorted((function.id for function in functions), key=lambda id: hashed(f"{seed}/{id}"))
         for rank, id in enumerate(ids, 1):
-            turns.append((rank / len(ids) if rank > least else 0, name, id))
-    chosen = {id for _, _, id in sorted(turns)[:limit]}
+            ranked.append((rank / len(ids) if rank > least else 0, name, id))
+    chosen = {id for _, _, id in sorted(ranked)[:limit]}
     return [
         function
         for functions in by_repository.values()
@@ -301,7 +301,7 @@ class ToolGen(Benchmark[Original]):
         rows = []
         for task, location, uses, checks in cases:
             check, new = checks[0]
-            columns = self._compared(location, new, answers.get(uses), marks.get(task.id, ""))
+            columns = self._text_columns(location, new, answers.get(uses), marks.get(task.id, ""))
             verdicts = [
                 None
                 if answers.get(key) is None
@@ -331,7 +331,7 @@ class ToolGen(Benchmark[Original]):
         given = {task.id: task.marked for task in tasks if isinstance(task, LocatedFunction)}
         return given | {record["id"]: record["marked_body"] for record in records}
 
-    def _compared(
+    def _text_columns(
         self, location: Location, new: Inserted, uses: list[str] | None, marks: str
     ) -> dict[str, Any]:
         """Return the columns of ``judge_all`` that need no pylint: texts, similarity and coverage.

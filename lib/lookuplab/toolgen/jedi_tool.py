@@ -51,7 +51,7 @@ class JediTool:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
-        self._full = functools.lru_cache(REMEMBERED)(ask_worker)
+        self._full_answer = functools.lru_cache(REMEMBERED)(ask_worker)
         # cached, because every model and condition needs the same digests
         self.content_digest = functools.cache(content_digest)
 
@@ -67,7 +67,7 @@ class JediTool:
         """
         question = completions, root, file, text, line, column
         try:
-            return self._full(*question) if wanted is None else ask_worker(*question, wanted)
+            return self._full_answer(*question) if wanted is None else ask_worker(*question, wanted)
         except WorkerLost as lost:
             return ToolAnswer(failure=str(lost))
 
@@ -123,8 +123,8 @@ def ask_tool(
     Raises Lost if Jedi gives no answer because of a fault of the machine, which must not change
     what a model writes. If Jedi itself fails on this code, the result has a ``failure`` instead.
     """
-    place = unsaved_file(function.lines(), function, written, kind, rules)
-    answer = tool.complete(function.root, function.file, *place)
+    unsaved = unsaved_file(function.lines(), function, written, kind, rules)
+    answer = tool.complete(function.root, function.file, *unsaved)
     if answer.failure and not answer.failure.startswith(ANALYSER_ERROR):
         raise Lost(f"{function.id}: a question to Jedi was lost twice ({answer.failure})")
     return answer

@@ -106,7 +106,7 @@ def run(
         for place in places:
             click.echo("\n".join(artifact_lines(place)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
-        if job.beside(f".{JUDGED}").is_file():
+        if job.path_beside(f".{JUDGED}").is_file():
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
         if job.figures == paths.FIGURES and job.notebook.paper in titles():
             click.echo(

@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 124_140),
+        ("lib", 124_290),
         ("notebooks", 37_150),
         ("data/recipes", 33_350),
-        ("tests", 119_530),
+        ("tests", 119_680),
         ("data/paper", 0),
         ("docs", 1_780),
     ],

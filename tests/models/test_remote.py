@@ -25,6 +25,7 @@ from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete, load, score
+from lookuplab.models.remote import MARKUP
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 
@@ -334,6 +335,13 @@ def test_a_reply_of_more_bytes_than_its_tokens_can_have_is_not_read(endpoint):
     endpoint.reply = {"body": " " * 5_000_000}
     with pytest.raises(UserError, match="more than 1,097,728 bytes"):
         ask(endpoint, PROMPTS[:1])
+
+
+@pytest.mark.parametrize("page", ["<" * 10**6, "<script" * 10**5, "<style>x" * 10**5])
+def test_an_error_page_is_read_once(page):
+    """A pattern that looks for the end of each element anew would take minutes."""
+    began = time.process_time()
+    assert len(MARKUP.sub("", page)) in (0, 10**6) and time.process_time() - began < 5
 
 
 class Counting:

@@ -135,6 +135,8 @@ run counts --profile parameter.yaml
     the parameter is 'task'; it must be tasks
 run counts -p models=
     demo/counts: parameter 'models' names no model
+run counts -p models=[mini-small,mini-small]
+    demo/counts: parameter 'models' names 'mini-small' 2 times
 run counts -p tasks=-1
     parameter 'tasks' is -1; it must be at least 0
 run counts --scheduler tcp://127.0.0.1:9

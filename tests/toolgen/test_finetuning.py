@@ -170,9 +170,14 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
 UNTRAINABLE = """\
 --base no/such/folder/here | cannot load model no/such/folder/here
 -o . | exists; delete it
---limit 0 | no pair has a mark
+--base http://127.0.0.1:9/v1#m | is not a local checkpoint
+--limit 0 | nothing to train on: 0 pairs
 -s epochs=0 | must be at least 1
--s lora_rank=2 -s lora_dropout=1 | lora_dropout below 1
+-s seed=9223372036854775807 | seed <2**32
+-s lora_rank=half | of type int
+-s lora_rank=2 -s lora_targets=q | of type tuple
+-s lora_rank=2 -s lora_alpha=0 | lora_alpha is 0; it must be at least 1
+-s lora_rank=2 -s lora_dropout=1 | lora_dropout <1
 -s validation=40 | 40 pairs are too few to hold out 40
 -s max_tokens=3 | nothing to train on: 40 pairs
 -s accumulation=3 | a batch of 32 cannot be divided into 3 parts

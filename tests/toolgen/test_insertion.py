@@ -3,6 +3,7 @@ strings stay as they are.
 """
 
 import ast
+import time
 
 import pytest
 from hypothesis import given
@@ -155,3 +156,10 @@ def test_any_prediction_leaves_the_rest_of_the_file_alone(prediction):
     inserted = insert(FILE, location_of(FILE, 6), prediction)
     lines = inserted.text.split("\n")
     assert lines[:5] == FILE.split("\n")[:5] and lines[inserted.end_line :] == FILE.split("\n")[10:]
+
+
+def test_blank_lines_in_an_answer_take_time_in_proportion_to_their_number():
+    began = time.process_time()
+    place = location_of(FILE, 6)
+    assert function_of(place, "`" + "\n" * 30_000 + "x")[1].endswith("x")
+    assert time.process_time() - began < 5

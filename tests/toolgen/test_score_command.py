@@ -44,18 +44,22 @@ def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score, repositor
 
 BAD = """\
 {"id": 1, | line 2: Expecting property name
-{"id": 1} | line 2: KeyError: 'repository'
-+{"line": "5"} | line 2: UserError: no function starts on line 5
-+{"repository": "nowhere"} | line 2: FileNotFoundError
+{"id": 1} | line 2: the field 'line' is missing
++{"id": [1]} | line 2: the field 'id' must be of type int | str
++{"line": "5"} | line 2: the field 'line' must be of type int
++{"line": 0} | line 2: no function starts on line 0
++{"repository": "nowhere"} | line 2: [Errno 2] No such file
 +{"file": "../with space.jsonl"} | line 2:
-+{"file": "broken.py"} | line 2: UserError: the file does not parse
-+{"prediction": 3} | line 2:"""
++{"file": "a\\u0000b"} | line 2:
++{"file": "broken.py"} | line 2: the file does not parse
++{"marked_body": 3} | line 2: the field 'marked_body'
++{"prediction": 3} | line 2: the field 'prediction'"""
 
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
     """The bad line is the text given here, or after "+", a good line with this field."""
-    line, words = bad.split(" | ")
+    line, words = bad.split(" | ", 1)
     line = GOOD | json.loads(line[1:]) if line[0] == "+" else line
     result = score("toolgen", [GOOD, line], "-o", "out.jsonl")
     assert result.exit_code == 2

@@ -87,7 +87,13 @@ HALVES = re.compile("[\ud800-\udfff]")
 # incomplete characters in a token: U+FFFD or surrogates, if the server decoded the token alone, or
 # ``bytes:\xe2``, as OpenAI writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
-MARKUP = re.compile(r"(?is)<(script|style).*?</\1>|<[^>]*>")  # HTML in an error message
+# HTML in an error message; an element that nothing closes reaches to the end, so that no text is
+# read twice
+MARKUP = re.compile(r"(?is)<(script|style).*?(</\1>|\Z)|<[^<>]*>")
+
+
+# raised for a reply whose parts have unexpected types or values
+UNREADABLE = AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError
 
 
 class RemoteModel:
@@ -200,7 +206,7 @@ class RemoteModel:
                 return [] if failures else [self._answer(*request, decoding)]
             except UserError as error:
                 failures.append(error)
-            except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            except UNREADABLE as error:
                 form = f"{self.name} at {self.base_url}: a reply of unknown format ({error})"
                 failures.append(UserError(form))
             return []
@@ -496,7 +502,11 @@ def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
     """
 
     def pattern(pieces: str) -> str:
-        return re.sub(f"{UNFINISHED}+", r"[^\\x00-\\x7f]+", re.escape(pieces))
+        """Return a regular expression that reads a text only once: each part after incomplete
+        characters is taken where it is found first (an atomic group).
+        """
+        first, *others = map(re.escape, re.split(f"{UNFINISHED}+", pieces))
+        return first + "".join(rf"(?>[^\x00-\x7f]+?{part})" for part in others)
 
     parts: list[str] = []
     at = 0
@@ -518,7 +528,7 @@ def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
             break
     if at < len(text):  # the pieces of the last character may all be incomplete
         last = "".join(held.rpartition(UNFINISHED)[:2])
-        if not re.fullmatch(pattern(last), text[at:]):
+        if not re.fullmatch(pattern(last) + r"[^\x00-\x7f]*", text[at:]):
             return []
         parts[-1] = text[at:]
     return parts

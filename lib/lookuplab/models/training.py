@@ -36,6 +36,7 @@ from transformers import (
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.local import LocalModel
+from lookuplab.models.names import VLLM, is_remote
 
 # architecture -> names of the attention's four projections; architectures that are not listed have
 # Llama's names
@@ -43,7 +44,7 @@ LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
 # name of a number in ``Recipe`` -> its smallest allowed value
-LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank max_tokens".split(), 1)
+LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank lora_alpha max_tokens".split(), 1)
 LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
 # the pairs of this many batches are sorted by length together; with more batches, there is less
 # padding, but the order is less random
@@ -117,8 +118,8 @@ class Recipe:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise UserError(f"recipe: {name} is {value}; it must be at least {least}")
-        if not (self.learning_rate > 0 and self.lora_dropout < 1):
-            raise UserError("recipe: learning_rate must be above 0, and lora_dropout below 1")
+        if not (self.learning_rate > 0 and self.lora_dropout < 1 and self.seed < 2**32):
+            raise UserError("recipe: learning_rate >0, lora_dropout <1 and seed <2**32 are needed")
         check_choice("recipe: loss_on", self.loss_on, LOSSES)
 
 
@@ -132,10 +133,9 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     output.parent.mkdir(parents=True, exist_ok=True)
     # the weights that LoRA does not train need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
-    checkpoint = load(str(base), dtype=dtype, device_map="cpu")
-    if not isinstance(checkpoint, LocalModel):
+    if is_remote(str(base)) or str(base).startswith(VLLM):
         raise UserError(f"{base} is not a local checkpoint, so it cannot be trained")
-    return checkpoint
+    return cast(LocalModel, load(str(base), dtype=dtype, device_map="cpu"))
 
 
 def train(

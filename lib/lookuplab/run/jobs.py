@@ -139,8 +139,7 @@ def load_profile(name: str) -> Profile:
             # raises TypeError for a key that is not a text
             dict(**names)
     except (TypeError, ValueError, AttributeError) as error:
-        example = PROFILES / "mini.yaml"
-        raise UserError(f"profile {file}: {error}; write it as in {example}") from error
+        raise UserError(f"profile {file}: {error}; write it like {PROFILES}/mini.yaml") from error
     if name.endswith(_YAML):  # a user's file may name only notebooks and parameters that exist
         known = {notebook.id: notebook for notebook in all_notebooks()}
         for id in profile.notebooks:
@@ -332,9 +331,11 @@ def problems(job: Job) -> Iterator[str]:
     for name, count in models.items():
         if count > 1:
             yield f"two models would be {name!r} in the tables: rename a folder, or run each alone"
-    for named in job.named_texts():
+    for named, times in Counter(job.named_texts()).items():
         name, text, place = *named, named.place
-        if key := missing_key(text):
+        if times > 1:  # its answers would count several times
+            yield f"parameter {name!r} names {text!r} {times} times: name it once"
+        elif key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
         # a notebook with the parameter max_calls lets models call tools, which needs an endpoint
         elif named.is_model and "max_calls" in job.values and not is_remote(text):

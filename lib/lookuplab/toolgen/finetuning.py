@@ -95,7 +95,7 @@ def training_rows(
     """
     kind = kind_of(checkpoint.config)
     tokenizer = copy.deepcopy(checkpoint.tokenizer)
-    if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
+    if marked and pairs and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
         raise UserError(
             "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base"
         )

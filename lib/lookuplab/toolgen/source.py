@@ -368,7 +368,13 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
         yield text
         for whole in re.finditer(rf"^([ \t]*){name}.*(?:\n(?:\1[ \t)\]}}].*|[ \t]*))*", text, re.M):
             yield whole[0]
-        yield (bare := re.sub(rf"\A{PROSE_LINES}|{PROSE_LINES}\Z", "", text))
+        # drops the runs at both ends; a pattern that ends with \Z would take quadratic time
+        bare = re.sub(
+            PROSE_LINES,
+            lambda run: run[0] * (run.start() > 0 and run.end() < len(run.string)),
+            text,
+        )
+        yield bare
         first, _, rest = bare.lstrip("\n").partition("\n")
         indents = [_indent(line) for line in rest.split("\n") if line.strip()]
         if indents and not first[:1].isspace():

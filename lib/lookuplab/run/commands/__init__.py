@@ -201,9 +201,11 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     changed = {}
     for name, value in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))
-        default = vars(defaults)[name]
-        if value is not None or type(None) not in get_args(type(defaults).__annotations__[name]):
-            value = convert(default, value, f"setting {name!r}")
+        # (int, NoneType) for a setting that may be null
+        kinds = get_args(type(defaults).__annotations__[name])
+        if value is not None or not kinds:
+            example = kinds[0]() if kinds else vars(defaults)[name]
+            value = convert(example, value, f"setting {name!r}")
         if isinstance(value, int | float) and not 0 <= value <= sys.maxsize:
             raise UserError(
                 f"setting {name!r} is {value!s:.40}; it must be at least 0, not too large"

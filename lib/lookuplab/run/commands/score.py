@@ -349,15 +349,17 @@ def function_of(record: Line) -> "tuple[Any, Completion]":
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import LocatedFunction, with_prediction
 
+    texts = dict.fromkeys(("repository", "file", "prediction"), str)
+    check_fields(record, id=int | str, line=int, marked_body=str | None, **texts)
     try:
         root = Path(record["repository"]).resolve(strict=True)
         file = (root / record["file"]).resolve().relative_to(root).as_posix()
-        marked = record.get("marked_body", "")
-        original = LocatedFunction(record["id"], root, file, record["line"], marked)
-        with_prediction(original, record["prediction"])
-        return original, written(original.id, record["prediction"])
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
-        raise UserError(f"{type(error).__name__}: {error}") from None
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from None
+    marked = record.get("marked_body") or ""
+    original = LocatedFunction(record["id"], root, file, record["line"], marked)
+    with_prediction(original, record["prediction"])
+    return original, written(original.id, record["prediction"])
 
 
 @score.command()

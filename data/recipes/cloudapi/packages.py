@@ -73,6 +73,8 @@ def build(
     described, left_out, sources = offered(name)
     if not corpus and not sources:
         raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
+    if not described:
+        raise UserError(f"no API of {name} can be asked for: it has nothing public")
     index = write_index(folder, described)
     files = frequency.source_files(corpus or sources)
     if not corpus:
@@ -92,7 +94,7 @@ def build(
     share += f" ({usable / max(1, len(operations)):.1%})"
     if not usable:
         why = ", ".join(f"{times:,} {reason}" for reason, times in left_out.most_common())
-        raise UserError(f"no API of {name} can be asked for: {why or 'it has no public operation'}")
+        raise UserError(f"no API of {name} can be asked for: {why}")
     asked = tasks.build(index, counts, seed, per_class)
     tasks.write_tasks(asked, folder / TASKS)
     classes = {task.frequency for task in asked}

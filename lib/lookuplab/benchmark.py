@@ -51,7 +51,7 @@ SPECIAL = re.compile(
 
 class Asked(NamedTuple):
     """Says which model gave an answer, and in which way the model was asked. ``condition``
-    describes this way in a few words, which `lookuplab view` shows after those of
+    describes this way in a few words, which `lookuplab view` shows after the words of
     ``Benchmark.condition``. ``prompt`` is the text that the model read; None stands for the text of
     ``Benchmark.prompt``.
     """

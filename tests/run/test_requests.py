@@ -137,6 +137,8 @@ run counts -p models=
     demo/counts: parameter 'models' names no model
 run counts -p models=[mini-small,mini-small]
     demo/counts: parameter 'models' names 'mini-small' 2 times
+run counts -p 'models=http://h:1/v1#m?extra={"api_key":"1"}'
+    demo/counts: model m: its option extra has what looks like a key; put the key into
 run counts -p tasks=-1
     parameter 'tasks' is -1; it must be at least 0
 run counts --scheduler tcp://127.0.0.1:9

@@ -87,6 +87,8 @@ HALVES = re.compile("[\ud800-\udfff]")
 # incomplete characters in a token: U+FFFD or surrogates, if the server decoded the token alone, or
 # ``bytes:\xe2``, as OpenAI writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
+# names and beginnings of what must be kept secret
+SECRET = re.compile(r"(?i)api.?key|authori[sz]ation|password|secret|access.?token|bearer|\bsk-\w")
 # HTML in an error message; an element that nothing closes reaches to the end, so that no text is
 # read twice
 MARKUP = re.compile(r"(?is)<(script|style).*?(</\1>|\Z)|<[^<>]*>")
@@ -152,6 +154,12 @@ class RemoteModel:
         self.logprobs = logprobs
         self.sampled = sampled
         self.extra = extra or {}
+        # the name with its options is written to folders, logs and figures
+        if SECRET.search(canonical([self.extra, None])):
+            raise UserError(
+                f"model {self.name}: its option extra has what looks like a key; put the key into "
+                "an environment variable (option key_variable)"
+            )
         self._refused: set[str] = set()
         self._most = BYTES
 

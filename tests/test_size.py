@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 124_330),
+        ("lib", 124_350),
         ("notebooks", 37_150),
         ("data/recipes", 33_360),
-        ("tests", 119_680),
+        ("tests", 119_760),
         ("data/paper", 0),
         ("docs", 1_780),
     ],

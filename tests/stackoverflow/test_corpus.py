@@ -71,6 +71,23 @@ def test_a_quarter_of_a_file_s_queries_is_for_validation(written_file):
     assert {*valid, *test} == {*every} and not {*valid} & {*test} and 35 <= len(valid) <= 65
 
 
+NO_QUERIES = """\
+ | has no queries
+{"query": "q"} | line 1 is not a query
+{"query": "q", "relevant_ids": []} | line 1 is not a query
+{"query": "q", "relevant_ids": "ab"} | line 1 is not a query
+{"query": "q", "relevant_ids": 3} | line 1 is not a query
+{"query": ["q"], "relevant_ids": ["a"]} | line 1 is not a query"""
+
+
+@pytest.mark.parametrize("case", NO_QUERIES.splitlines())
+def test_what_is_no_query_and_a_file_without_queries_are_refused(tmp_path, case):
+    line, words = case.split(" | ")
+    (tmp_path / "q.jsonl").write_text(line)
+    with pytest.raises(UserError, match=words):
+        corpus.queries(tmp_path / "q.jsonl")
+
+
 def test_relevant_ids_that_no_snippet_has_are_said_and_out_of_the_rate(capsys):
     snippets = [corpus.Snippet(id, "d", "c", "", "") for id in "ab"]
     wanted = [("a", "x"), ("y", "z", "w"), ("b",)]

@@ -96,16 +96,19 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     If ``split`` is "", all queries in the file are returned. Otherwise a hash of the question puts
     a quarter of the file's queries into "valid" and the others into "test". Equal questions are
     merged into one query with the relevant ids of all of them, as in nokia/codesearch. Raises
-    UserError if the file is missing, or if a line has no question or no relevant id.
+    UserError if the file is missing or empty, or if a line has no question or no relevant id.
     """
     (file,) = files(name, split)
     relevant: dict[str, dict[str, None]] = defaultdict(dict)
     for number, record in paths.json_lines(file):
-        if not (record.get("query") and record.get("relevant_ids")):
+        text, ids = record.get("query"), record.get("relevant_ids")
+        if not (text and ids and isinstance(text, str) and isinstance(ids, list)):
             raise UserError(
                 f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
             )
-        relevant[record["query"]] |= dict.fromkeys(map(str, record["relevant_ids"]))
+        relevant[text] |= dict.fromkeys(map(str, ids))
+    if not relevant:
+        raise UserError(f"{file} has no queries")
     every = [Query(str(at), text, tuple(ids)) for at, (text, ids) in enumerate(relevant.items())]
     if not split or name in ("mini", *PUBLISHED):
         return every

@@ -43,7 +43,7 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 124_350),
+        ("lib", 124_360),
         ("notebooks", 37_150),
         ("data/recipes", 33_360),
         ("tests", 119_760),

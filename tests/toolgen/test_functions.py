@@ -145,6 +145,8 @@ def test_a_file_that_is_left_out_is_counted_and_the_others_are_read(tmp_path, co
     assert len(result.functions) == 1 and result.files == 2
     assert result.left_out == {f"file: {reason}": 1}
     assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
+    empty = {"repository: no Python file that can be read": 1}
+    assert extract(tmp_path / "none").left_out == empty
 
 
 def test_a_file_whose_name_is_not_utf_8_is_left_out(tmp_path):

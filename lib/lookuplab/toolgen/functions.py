@@ -171,6 +171,8 @@ def extract(
     result = Extraction(files=len(files))
     if filters.trained_on:
         seen |= _training_prompts(paths.located(filters.trained_on))
+    if not files:
+        result.left_out["repository: no Python file that can be read"] += 1
     if len(files) > filters.max_files:
         result.left_out[f"repository: more than {filters.max_files} files"] += 1
         return result

@@ -7,6 +7,8 @@ import shlex
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
+from socket import SOCK_SEQPACKET, socketpair
 
 import nbformat
 import pytest
@@ -39,6 +41,17 @@ from lookuplab.results.artifact import Artifact
 row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
 artifact = Artifact("demo", "counts", profile)
 artifact.save(pd.DataFrame([row]))"""
+
+
+# Each notebook imports the kit again, because each test has a checkout of its own.
+STARTER = """\
+import sys
+from lookuplab.run import execute, runner
+for name in runner.IMPORTED.split():
+    __import__(name)
+for name in [name for name in sys.modules if name.startswith("lookuplab")]:
+    del sys.modules[name]
+execute.main()"""
 
 
 def pytest_addoption(parser):
@@ -173,6 +186,19 @@ def scripted():
     return ScriptedModel
 
 
+@pytest.fixture(scope="session")
+def starter():
+    """Return a function that takes the place of ``runner.starter``. All tests share the process
+    from which notebooks are forked, because imports take longer than the notebooks of most tests.
+    """
+    ours, theirs = socketpair(type=SOCK_SEQPACKET)
+    inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    environment = os.environ | runner.ALWAYS | inline
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdin=theirs, env=environment), ours:
+        theirs.close()
+        yield lambda *_: nullcontext(ours)
+
+
 class Kit:
     """A checkout of the kit. ``notebook`` adds a notebook to it, and ``call`` runs the command line
     in it.
@@ -204,6 +230,11 @@ class Kit:
         assert found == code, said
         return said
 
+    def begin(self, command):
+        """Start a command in a process of its own."""
+        call = [sys.executable, "-m", "lookuplab", *command.split()]
+        return subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
+
     def output(self, name, profile="mini", paper="demo"):
         """Return what the cells of the executed copy printed."""
         copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
@@ -211,28 +242,30 @@ class Kit:
         return "".join(output.get("text", "") for output in outputs)
 
 
-def _checkout(folder, patch):
-    """Make an empty checkout in a folder whose name has a space."""
-    (root := folder / "my kit").mkdir()
-    (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers
-    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
-        patch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
-    patch.setenv("LOOKUPLAB_HOME", str(root))
-    patch.setenv("OMP_NUM_THREADS", "1")
-    patch.setenv("COLUMNS", "300")
-    (root / "notebooks").mkdir()
-    return Kit(root)
-
-
 @pytest.fixture(scope="session")
-def checkout():
-    """Return a function that makes a checkout. Fixtures that several tests share use it."""
-    return _checkout
+def checkout(starter):
+    """Return a function that makes an empty checkout in a folder whose name has a space. Fixtures
+    that several tests share use it.
+    """
+
+    def make(folder, patch):
+        (root := folder / "my kit").mkdir()
+        patch.setattr(runner, "starter", starter)
+        (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers
+        for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
+            patch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
+        patch.setenv("LOOKUPLAB_HOME", str(root))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("COLUMNS", "300")
+        (root / "notebooks").mkdir()
+        return Kit(root)
+
+    return make
 
 
 @pytest.fixture
-def kit(tmp_path, monkeypatch):
+def kit(tmp_path, monkeypatch, checkout):
     """Make a checkout for one test."""
     cluster.installation.cache_clear()  # the cached one names the checkout
-    yield _checkout(tmp_path, monkeypatch)
+    yield checkout(tmp_path, monkeypatch)
     cluster.installation.cache_clear()

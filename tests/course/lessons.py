@@ -145,7 +145,9 @@ def run(lesson, released, folder):
     planned = read(source)
     fewer = {name: FEWER[name] for name in planned.parameters if name in FEWER}
     job = plan(planned, load_profile("mini"), fewer)
-    [ended] = run_jobs([replace(job, output=output, figures=folder / "figures")])
+    # only with the models and data that students have
+    own = {"LOOKUPLAB_HOME": str(released.parents[1])}
+    [ended] = run_jobs([replace(job, output=output, figures=folder / "figures", environment=own)])
     assert ended.failure is None
     fates = defaultdict(set)
     outputs = nbformat.read(output, as_version=4).cells[-1].outputs

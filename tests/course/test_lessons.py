@@ -7,15 +7,16 @@ import pytest
 from lessons import FOLDER, LESSONS, autograded, cells, run
 from nbgrader.nbgraderformat import MetadataValidator
 
+from lookuplab.run import runner
+
 each = pytest.mark.parametrize("lesson", LESSONS)
 
 
 @each
 def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
-    lesson, bundle, shared, tmp_path, monkeypatch
+    lesson, bundle, shared, tmp_path, monkeypatch, starter
 ):
-    # only with the models and data that students have
-    monkeypatch.setenv("LOOKUPLAB_HOME", str(bundle))
+    monkeypatch.setattr(runner, "starter", starter)
     # the lessons share the stored answers
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
     fates = run(lesson, bundle / "notebooks/course", tmp_path)

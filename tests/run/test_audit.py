@@ -2,7 +2,6 @@
 each altered row.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -16,9 +15,11 @@ from lookuplab.models.store import key_suffix
 from lookuplab.run import audit
 from recipes.mini.record import write, write_manifest
 
-ASKS = """\
+ASKS = f"""\
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1] / "models")!r})
 from toy_model import ask, many_prompts
-exact = [{"token_logprobs": (-0.5, -0.25)}]  # in float32
+exact = [{{"token_logprobs": (-0.5, -0.25)}}]  # in float32
 print([one.text for one in ask(many_prompts(tasks), changes=exact)[0]])"""
 JUDGES = """\
 from lookuplab.sandbox.server import Program
@@ -41,14 +42,12 @@ def alter(name, row, **columns):
 @pytest.fixture
 def record_of(kit, monkeypatch):
     """Return a function that runs code as a cold run of notebooks and writes the record of this
-    run. The kit has both notebooks.
+    run. The kit has a notebook with both cells.
     """
     if key_suffix():
         pytest.skip("a record is made under its own Python")
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "models"), prepend=os.pathsep)
-    kit.notebook("asks", ASKS)
-    kit.notebook("judges", JUDGES)
+    kit.notebook("asks", ASKS, JUDGES)
 
     def run(*code, is_whole=True):
         with monkeypatch.context() as cold:
@@ -67,13 +66,13 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     assert "0 from the record" in said and "5 new" in said
     write(audit.cold_folder())
     assert not audit.about()["runs"][0]["whole"]
-    cold = kit.output("asks"), kit.output("judges")
+    cold = kit.output("asks")
     shutil.rmtree(kit.root / "runs" / "mini")
     said = kit.said("reproduce --audit 2%")
     assert "5 from the record, 0 found in the store, 5 new" in said
     assert "audit: 5 of 5 rows regenerated, 0 different" in said
     assert "audit: nothing was compared" in kit.said("reproduce --audit 2%"), "up to date"
-    assert (kit.output("asks"), kit.output("judges")) == cold
+    assert kit.output("asks") == cold
     written = {file: file.read_bytes() for file in record.folder().glob("*.parquet")}
     record_of(ASKS)
     made = [run["kinds"] for run in audit.about()["runs"]]
@@ -85,14 +84,14 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     alter("completions", 0, token_ids=lambda ids: [ids[0], 5, *ids[2:]])
     alter("completions", 2, token_logprobs=lambda values: [-0.75, *values[1:]])
     alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
-    said = kit.said("reproduce demo/asks judges --again --audit 100%", code=1)
+    said = kit.said("reproduce asks --again --audit 100%", code=1)
     expected = [(keys[0], "token_ids[1] 5 ->"), (keys[2], "token_logprobs[0] -0.75 -> -0.5")]
     expected += [(verdicts[1], '"passed": true')]
     lines = [line for line in said.splitlines() if line.startswith("different: ")]
     for line, parts in zip(lines, expected, strict=True):
         assert all(part in line for part in parts)
     assert "audit: FAILED: 5 of 5 rows regenerated, 3 different" in said
-    assert (kit.output("asks"), kit.output("judges")) != cold, "numbers are the record's"
+    assert kit.output("asks") != cold, "numbers are the record's"
 
 
 def test_rows_that_a_cold_run_of_some_papers_did_not_ask_for_stay_beside_its_own(record_of):

@@ -42,11 +42,11 @@ def use{0}(y):
 
 
 class Running:
-    """Starts a Dask scheduler and two workers as processes that can be killed. The keys of
-    ``processes`` are "scheduler", 0 and 1.
+    """Starts a Dask scheduler and workers as processes that can be killed. The keys of
+    ``processes`` are "scheduler", 0 and so on.
     """
 
-    def __init__(self, folder, home):
+    def __init__(self, folder, home, workers=2):
         self.folder = folder
         self.home = home
         self.processes = {}
@@ -55,7 +55,7 @@ class Running:
         wait_for(lambda: file.exists() and file.read_text())
         self.address = json.loads(file.read_text())["address"]
         options = "--nthreads 1 --memory-limit 0 --no-nanny --local-directory"
-        for number in range(2):
+        for number in range(workers):
             self.start(number, f"dask_worker {self.address} {options}", str(folder))
 
     def start(self, name, command, place):
@@ -83,12 +83,6 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
-@pytest.fixture
-def running(kit, tmp_path_factory):
-    with closing(Running(tmp_path_factory.mktemp("cluster"), kit.root)) as found:
-        yield found
-
-
 def started(kit, count):
     """Wait until ``count`` notebooks have started, and return the lines that they wrote."""
     file = kit.root / "started"
@@ -96,15 +90,13 @@ def started(kit, count):
     return file.read_text().splitlines()
 
 
-def in_background(command):
-    call = [sys.executable, "-m", "lookuplab", *command.split()]
-    return subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
-
-
-def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, running):
+def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, tmp_path):
     kit.notebook("counts", WAITS, kit.saves)
     (kit.root / "started.wait").touch()
-    with in_background(f"sweep counts -p tasks=[1,2,3] --scheduler {running.address}") as process:
+    with (
+        closing(Running(tmp_path, kit.root)) as running,
+        kit.begin(f"sweep counts -p tasks=[1,2,3] --scheduler {running.address}") as process,
+    ):
         started(kit, 3)  # the first is done, and each worker runs one of the others
         # the first notebook's result has arrived
         wait_for(lambda: [*(kit.root / "runs").rglob("*.ran")])
@@ -120,11 +112,14 @@ def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, runnin
     assert ran in ("1223", "1233"), "only the lost one ran again"
 
 
-def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
+def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, tmp_path):
     kit.notebook("counts", kit.saves, WAITS)
     (kit.root / "started.wait").touch()
-    with in_background(f"sweep counts -p tasks=[2,3] --scheduler {running.address}") as process:
-        started(kit, 2)
+    with (
+        closing(Running(tmp_path, kit.root, 1)) as running,
+        kit.begin(f"sweep counts -p tasks=[1,2] --scheduler {running.address}") as process,
+    ):
+        started(kit, 2)  # the first does not wait
         running.kill("scheduler")
         _, said = process.communicate(timeout=PATIENCE)
     (kit.root / "started.wait").unlink()

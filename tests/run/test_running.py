@@ -25,6 +25,7 @@ from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
 from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find, read
+from lookuplab.run.runner import starter
 from lookuplab.work import hold_lock
 from lookuplab_notebooks.toolgen.repositories import main
 
@@ -131,7 +132,8 @@ def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
 DRAWN = "import matplotlib.pyplot as plt\nartifact.draw(plt.subplots()[0])"
 
 
-def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(kit):
+def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(kit, monkeypatch):
+    monkeypatch.setattr(runner, "starter", starter)  # a process with the limit below
     kit.notebook("counts", asks(40), kit.saves, DRAWN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     # size of the largest file that fits on the disk, in KB: first not even the answers fit, then
@@ -220,6 +222,7 @@ def test_what_took_longest_begins_first_and_a_broken_record_counts_as_no_time(ki
 
 
 def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypatch):
+    monkeypatch.setattr(runner, "starter", starter)
     monkeypatch.setattr(runner, "MANY", 2)
     monkeypatch.setattr(runner, "IMPORTED", "colorsys wave")
     finds = (
@@ -306,8 +309,7 @@ def test_notebooks_and_what_they_started_end_with_the_runner(kit, how):
         file = str(kit.root / name)
         pids = f"open({file!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
         kit.notebook(name, sleeps + pids)
-    command = [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = kit.begin("reproduce -j 2")
     try:
         below = []
         for name in ("a", "b"):
@@ -441,32 +443,20 @@ def test_a_failing_notebook_of_a_shared_work_stops_no_other(kit, monkeypatch):
 # Two commands at once
 
 
-@pytest.fixture
-def slow(kit):
-    """Add a notebook that writes a file when it has begun, and ends when another file exists.
-    Return the path of that file.
-    """
+def test_a_second_run_of_a_notebook_is_refused_and_the_first_keeps_its_numbers(kit):
     begun, may_end = kit.root / "runs/begun", kit.root / "may_end"
     waits = f"from pathlib import Path\nimport time\nPath({str(begun)!r}).touch()\n"
     waits += f"while not Path({str(may_end)!r}).exists(): time.sleep(0.05)"
     kit.notebook("counts", asks("tasks"), waits, kit.saves)
-    return may_end
-
-
-def test_a_second_run_of_a_notebook_is_refused_and_the_first_keeps_its_numbers(kit, slow):
-    def begun(tasks):
-        call = f"-m lookuplab run counts -p tasks={tasks}"
-        return subprocess.Popen([sys.executable, *call.split()], stderr=subprocess.PIPE, text=True)
-
-    first = begun(3)
-    while not (kit.root / "runs/begun").exists():
+    first = kit.begin("run counts -p tasks=3")
+    while not begun.exists():
         assert first.poll() is None, first.stderr.read()
         time.sleep(0.05)
-    second = begun(4)
+    second = kit.begin("run counts -p tasks=4")
     said = second.communicate()[1]
     assert second.returncode == 2
     assert f"another lookuplab runs demo/counts: process {first.pid} on " in said
-    slow.touch()
+    may_end.touch()
     said = first.communicate()[1]
     assert first.returncode == 0
     assert "0 found in the store, 3 new" in said

@@ -89,6 +89,11 @@ def plan_of(name, tasks):
     return plan(find(name), load_profile("mini"), {"tasks": tasks})
 
 
+def index(kit, name="page"):
+    """Return what a page in the checkout reads first."""
+    return json.loads((kit.root / name / "index.js").read_text()[16:-2])
+
+
 def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():
     asked = {"step": 0, "begun": "o", "offered": ("first", "on", "one"), "failure": ""}
     done = Completion("a", 0, "x.one = 2", ("x.o", "ne", " = 2"), (1, 2, 3), None, "eos", 3)
@@ -109,12 +114,8 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
         ran({"small": {tasks}}, tasks, models=["small"])
     for name in ("sums", "sums~1", "sums~2"):
         assert "12 answers: open" in kit.said(f"view {name} --output '{kit.root}/{name}'")
-    texts = [(kit.root / name / "index.js").read_text() for name in ("sums", "sums~1", "sums~2")]
-    assert [json.loads(text[16:-2])["about"][0]["parameters"]["tasks"] for text in texts] == [
-        5,
-        4,
-        3,
-    ]
+    abouts = [index(kit, name)["about"][0] for name in ("sums", "sums~1", "sums~2")]
+    assert [one["parameters"]["tasks"] for one in abouts] == [5, 4, 3]
     assert "answers of sums~3 here (3 of its runs are kept)" in kit.said("view sums~3", code=2)
 
 
@@ -175,8 +176,7 @@ def test_after_a_run_that_kept_no_answers_another_notebook_is_named_instead_of_a
 def test_a_page_says_how_a_document_misled(called, kit):
     called(threshold=0.5)
     kit.said(f"view calls --output '{kit.root}/page'")
-    words = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])["words"]
-    assert {*words["fault"]} == {"", "invents a name", "calls the document's API"}
+    assert {*index(kit)["words"]["fault"]} == {"", "invents a name", "calls the document's API"}
 
 
 def test_pairs_that_a_document_broke_are_printed_different_apis_first(called, kit):
@@ -276,10 +276,9 @@ def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
     called(threshold=0.5)
     called(threshold=0.7)
     kit.said(f"view calls~1 calls --output '{kit.root}/page'")
-    index = json.loads((kit.root / "page" / "index.js").read_text()[16:-2])
     # each run has nine answers, and the first three are without a document
-    assert index["policies"]["dag_plus_plus"] == [0, 9, 10]
-    assert [about["threshold"] for about in index["about"]] == [0.5, 0.7]
+    assert index(kit)["policies"]["dag_plus_plus"] == [0, 9, 10]
+    assert [about["threshold"] for about in index(kit)["about"]] == [0.5, 0.7]
 
 
 def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(called):

@@ -66,7 +66,7 @@ STARTS = 3
 # fewer notebooks this hardly pays, because it takes as long as the imports of two notebooks.
 MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
-ipykernel.debugger matplotlib_inline.backend_inline transformers.models.auto.tokenization_auto
+ipykernel.debugger transformers.models.auto.tokenization_auto
 transformers.models.auto.modeling_auto transformers.models.llama.modeling_llama
 transformers.models.gpt2.modeling_gpt2 transformers.models.t5.modeling_t5"""
 

@@ -25,16 +25,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Notebooks, and the modules that they share: lookuplab_notebooks.<folder>.<file>
 SHARED = sorted(NOTEBOOKS.rglob("[!.]*.py"))
 CELLS = sorted(NOTEBOOKS.glob("*/[!.]*.ipynb"))
-ABOVE = {
-    "choices",
-    "course",
-    "documented",
-    "mini",
-    "own",
-    "published",
-    "repositories",
-    "seeds",
-}  # these folders may import modules of the papers' notebooks
+# these folders may import modules of the papers' notebooks
+ABOVE = "choices course documented mini own published repositories seeds".split()
 
 
 def code(file):
@@ -99,14 +91,12 @@ LIGHT = {
     "import lookuplab.results.plots": r"scipy\.(stats|cluster)|statsmodels|ipywidgets",
     "import lookuplab.scoring.calibration": r"scipy\.stats|statsmodels",
     "import lookuplab.results.artifact": r"lookuplab\.models\.(?!names$)|torch$|seaborn$",
-    # each takes two seconds to import, and judging finished runs does not need them
-    "import lookuplab.run.report": rf"{KERNEL}|matplotlib$",
-    "import lookuplab.results.claims": KERNEL,
     # nor does planning a run on the mini models
     "from lookuplab.models import load\n"
     "for name in 'large', 'gpt-base', 't5-base', 'llama-base': load(f'mini-{name}')": KERNEL,
     COMMAND.format("--help"): rf"{KERNEL}|pandas$|numpy$|matplotlib$|yaml$|sqlite3$"
     r"|lookuplab\.run\.(notebooks|commands\.)",
+    # each takes two seconds to import, and judging finished runs does not need them
     **dict.fromkeys(
         map(COMMAND.format, ("claims", "results")),
         rf"{KERNEL}|matplotlib$|sklearn$|jedi$|rfc3987_syntax$",

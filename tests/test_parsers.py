@@ -67,10 +67,6 @@ def snippets(file):
     return load_snippets(str(file))
 
 
-def problems(file):
-    return load_problems(str(file))
-
-
 def kept(file):
     for beside in file.parent.glob(f"{file.name}-*"):
         beside.unlink()
@@ -87,15 +83,11 @@ def locked(file):
         pass
 
 
-def functions(file):
-    return extract(file.parent)
-
-
 FILES = {
     ".jsonl": [
         lambda file: [*paths.json_lines(file)],
         snippets,
-        problems,
+        lambda file: load_problems(str(file)),
         read_marks,
         read_pairs,
         load_index,
@@ -103,7 +95,7 @@ FILES = {
     ],
     ".csv": [read_csv],
     ".lock": [locked],
-    ".py": [functions, snippets, read_source],
+    ".py": [lambda file: extract(file.parent), snippets, read_source],
     ".sqlite": [kept],
     ".toml": [lambda file: downloads._parse(file, time.monotonic_ns())],
     ".yaml": [lambda file: jobs.load_profile(str(file)), claims.load],

@@ -5,15 +5,12 @@ of used answers.
 import math
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
-from toy_model import SAMPLED, ToyModel, ask, many_prompts
+from toy_model import SAMPLED, ToyModel, ask, begun, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -181,34 +178,31 @@ def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     assert ask(many_prompts(60), store=file) == (whole, [])
 
 
-HUNG = """\
-import os, signal, sys
-from toy_model import ToyModel, ask, many_prompts
-answer = ToyModel.answer
-def hung(self, *asked):
-    if len(self.calls) == 10:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    return answer(self, *asked)
-if os.environ["LOOKUPLAB_SHARE"].startswith("0"):
+def answer_as(number, store, log):
+    """Answer as process ``number`` of three. Process 0 stops before its eleventh answer."""
+    os.environ["LOOKUPLAB_SHARE"] = f"{number}/3"
+    answer = ToyModel.answer
+
+    def hung(self, *asked):
+        if len(self.calls) == 10 and not number:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return answer(self, *asked)
+
     ToyModel.answer = hung
-ask(many_prompts(120), store=sys.argv[1], log=sys.argv[2], seconds=0.01)
-"""
+    ask(many_prompts(120), store=store, log=log, seconds=0.01)
 
 
 def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tmp_path):
     store, logs = tmp_path / "s.sqlite", [tmp_path / str(number) for number in range(3)]
-    here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-
-    def begun(number):
-        call = [sys.executable, "-c", HUNG, store, logs[number]]
-        return subprocess.Popen(call, env=here | {"LOOKUPLAB_SHARE": f"{number}/3"})
-
-    hung = begun(0)
+    hung = begun(answer_as, 0, store, logs[0])
     try:
         while psutil.Process(hung.pid).status() != psutil.STATUS_STOPPED:
-            assert hung.poll() is None
+            assert hung.is_alive()
             time.sleep(0.05)
-        assert [other.wait() for other in [begun(1), begun(2)]] == [0, 0]
+        others = [begun(answer_as, number, store, logs[number]) for number in (1, 2)]
+        for other in others:
+            other.join()
+        assert [other.exitcode for other in others] == [0, 0]
         with CompletionStore(store) as opened:
             assert len(opened.present()) == 120
         # a process that starts late may find everything answered; then it writes no log
@@ -216,8 +210,9 @@ def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tm
         assert len(first) == 10 and len({*first, *more, *most}) == 120
         # eight answers of two batches were stored, and two of the third were in flight when it hung
         assert {*first[:8]}.isdisjoint(more + most)
-        hung.send_signal(signal.SIGCONT)
-        assert hung.wait() == 0
+        os.kill(hung.pid, signal.SIGCONT)
+        hung.join()
+        assert hung.exitcode == 0
     finally:
         hung.kill()
     assert len(logs[0].read_text().split()) == 12, "the rest of its batch, and no more"

@@ -20,15 +20,8 @@ from lookuplab.models import Decoding, Prompt
 from lookuplab.models.constraint import NameTries
 from lookuplab.models.local import LocalModel
 
-NAMES = (
-    "put",
-    "put_object",
-    "put_objects",
-    "get_waiter",
-    "get_waiter_for_the_table",
-    "naïve_名前",
-    "名前",
-    "_x",
+NAMES = tuple(
+    "put put_object put_objects get_waiter get_waiter_for_the_table naïve_名前 名前 _x".split()
 )
 PROMPTS = [
     Prompt(

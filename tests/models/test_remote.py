@@ -225,7 +225,7 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
 def test_what_cannot_be_a_key_is_one_line_without_it(endpoint, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "two\nlines")
     with pytest.raises(UserError, match=r"^OPENAI_API_KEY is no key"):
-        complete(load(f"{endpoint.url}#tiny"), PROMPTS, SHORT, store=False)
+        ask(endpoint)
 
 
 GOES = """\

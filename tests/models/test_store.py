@@ -4,21 +4,17 @@ overwritten.
 
 import math
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from itertools import zip_longest
-from pathlib import Path
 
+import pyarrow.dataset  # noqa: F401 - a store needs it, and processes that begin here then have it
 import pytest
-from toy_model import SAMPLED, Kept, ToyModel, ask, many_prompts
+from toy_model import SAMPLED, Kept, ToyModel, ask, begun, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import complete
 from lookuplab.models.store import SCHEMA, WITHOUT_CHECKSUMS, AnswerStore, CompletionStore
-
-TOY = str(Path(__file__).with_name("toy_model.py"))
 
 
 @pytest.fixture(params=["on a disk", "where machines share files"])
@@ -31,21 +27,20 @@ def place(request, tmp_path):
     return tmp_path
 
 
-# Only one kind of folder, because processes take long to start. Those that are killed write
-# journals, and those that continue write a database.
+# Those that are killed write journals, and those that continue write a database.
 @pytest.mark.parametrize("place", ["where machines share files"], indirect=True)
 def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(place):
     store, log = place / "s.sqlite", place / "log"
     log.touch()
     for kill in range(3):
         before = len(log.read_text().split())
-        child = subprocess.Popen([sys.executable, TOY, store, log, "60"])
+        child = begun(ask, many_prompts(60), SAMPLED, store, log=log, seconds=0.02)
         # kill it in the middle of a batch, each time at another place
         while len(log.read_text().split()) < before + 6 + kill:
-            assert child.poll() is None  # it must not end before it is killed
+            assert child.is_alive()  # it must not end before it is killed
             time.sleep(0.005)
         child.kill()
-        child.wait()
+        child.join()
     finished, _ = ask(many_prompts(60), SAMPLED, store, log=log)
     made = log.read_text().split()
     assert len(made) - len(set(made)) <= 4 * 3
@@ -55,9 +50,11 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
 @pytest.mark.parametrize("place", ["on a disk"], indirect=True)
 def test_three_processes_write_the_same_new_file_at_the_same_time(place):
     file, log = place / "s.sqlite", place / "log"
-    commands = [[sys.executable, TOY, file, log, count] for count in ("20", "30", "30")]
-    children = [*map(subprocess.Popen, commands)]
-    assert [child.wait(timeout=300) for child in children] == [0, 0, 0]
+    prompts = map(many_prompts, (20, 30, 30))
+    children = [begun(ask, some, SAMPLED, file, log=log, seconds=0.02) for some in prompts]
+    for child in children:
+        child.join(300)
+    assert [child.exitcode for child in children] == [0, 0, 0]
     with CompletionStore(file) as store:
         assert len(store.get(store.present())) == 60
 

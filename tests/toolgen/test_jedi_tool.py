@@ -21,10 +21,22 @@ TEXT = """class A:
 """
 
 
-def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(tool, tmp_path):
-    place = tmp_path, "module.py", TEXT, 6, 13
+INHERITS = """class Base:
+    size = 1
+    def area(self): return 2
+
+class Shape(Base):
+    def f(self, n):
+        _
+    def _
+"""
+
+
+@pytest.mark.parametrize("place", [(TEXT, 6, 13), (INHERITS, 7, 8), (INHERITS, 8, 8)])
+def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(tool, tmp_path, place):
+    place = tmp_path, "module.py", *place
     full = tool.complete(*place).names
-    for name in "field f __hidden n A missing __init__ __class__".split():
+    for name in "field f __hidden n A missing __init__ __class__ size area".split():
         found = tool.complete(*place, wanted=name).names
         assert (name in found) == (name in full), name
 

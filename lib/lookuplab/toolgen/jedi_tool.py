@@ -9,6 +9,7 @@ is counted. The next call gets a new process.
 import functools
 import keyword
 import re
+from itertools import dropwhile
 from pathlib import Path
 
 from lookuplab.models.constraint import Lost
@@ -104,14 +105,15 @@ def unsaved_file(
 
 def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> str:
     """Return the text of the unsaved file: the text ``before`` the caret, then the part of the file
-    after the function.
+    after the function, without the blank lines at its beginning.
 
     On a blank indented line, and in some unfinished brackets, Jedi thinks that the caret is outside
     the function, and offers no local names. A dummy name after the caret prevents this. The
     packages insert none, so their tool never offers a local name at the start of a statement.
     """
     dummy = "" if rules.is_package else "_"
-    return "".join([before, dummy, "\n", *lines[function.end_line :]])
+    # parso would parse the next statement again if blank lines preceded it
+    return "".join([before, dummy, "\n", *dropwhile(str.isspace, lines[function.end_line :])])
 
 
 def ask_tool(

@@ -39,7 +39,7 @@ from lookuplab.toolgen.analysers import imports_begin, serve
 from lookuplab.toolgen.source import Token
 
 ANALYSER = "Jedi"
-_BUFFERS = 64  # how many syntax trees of unsaved files are cached; a batch has fewer rows than this
+_BUFFERS = 128  # how many syntax trees of unsaved files are cached: as many as a batch has rows
 _TREES = 600  # how many syntax trees of files on disk are cached; this is parso's own limit
 
 
@@ -100,14 +100,19 @@ class OneName(Completion):
     and only if the full list contains it.
     """
 
-    def __init__(self, *args, wanted: str, **options):
-        super().__init__(*args, **options)
-        self._wanted = wanted
+    wanted: str | None  # of all objects, because a worker answers one question at a time
 
     def _complete_global_scope(self) -> list:
         context = get_user_context(self._module_context, self._position)
         scope = get_flow_scope_node(self._module_node, self._position)
         return self._within(get_global_filters(context, self._position, scope))
+
+    def _complete_inherited(self, is_function: bool = True) -> Iterable:
+        """Return the names that the class around the caret inherits, unless the wanted name is
+        already known. Jedi infers the kind of every inherited name, which takes long.
+        """
+        known = not is_function and self._complete_global_scope()
+        return known or super()._complete_inherited(is_function)
 
     def _complete_trailer_for_values(self, values) -> list:
         """Return the completions after a dot, as Jedi's complete_trailer does, but stop at the
@@ -126,7 +131,7 @@ class OneName(Completion):
         return [name for scope in scopes for name in self._within(scope)]
 
     def _within(self, filters) -> list:
-        return [name for one in filters for name in one.get(self._wanted)]
+        return [name for one in filters for name in one.get(self.wanted)]
 
 
 class Ordered(dict):
@@ -153,14 +158,14 @@ class Ordered(dict):
         self[member] = None
 
 
-def project_files(state, contexts) -> Iterator:
-    """Yield the project's Python files except those of ``contexts``, sorted by path. Jedi's own
+def project_files(state, contexts) -> list:
+    """Return the project's Python files except those of ``contexts``, sorted by path. Jedi's own
     function yields them in the order of the file system, and Jedi then reads only the first thirty
     that contain a word, so its answers would depend on this order.
     """
-    besides = {context.py__file__() for context in contexts}
-    found = references.recurse_find_python_files(references.FolderIO(state.project.path))
-    return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
+    folder = references.FolderIO(state.project.path)
+    found = references.recurse_find_python_files(folder, [one.py__file__() for one in contexts])
+    return sorted(found, key=lambda one: one.path)
 
 
 project = functools.cache(RepositoryProject)  # one project per repository
@@ -214,7 +219,8 @@ def completions(
     """Return the completions at a position in ``text``, the unsaved content of ``file``. If a name
     is ``wanted``, return only the completions that a search for this name finds (``OneName``).
     """
-    kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
+    OneName.wanted = wanted
+    kind = Completion if wanted is None else OneName
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
         return ToolAnswer.of(asked.complete(line, column))
 
@@ -262,7 +268,7 @@ def install() -> None:
     # Trees are cached only in memory, because a worker must not write files, and because loading a
     # file of trees that others can write may run their code.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
-    cache._remove_cache_and_update_lock = lambda **_: None
+    cache._remove_cache_and_update_lock = cache._save_to_file_system
     # Jedi would import and run the libraries in this list, and any module with such a name
     jedi.settings.auto_import_modules = []
     python_sources.restrict()

@@ -120,13 +120,12 @@ def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -
     positions = []
     failures = Counter[str]()
     for token in tokens:
-        caret = token.line, token.column
         text = buffer_at(lines, function, token, rules)
-        answer = tool.complete(function.root, function.file, text, *caret, token.text)
+        answer = tool.complete(function.root, function.file, text, *token)
         if answer.failure:
             failures[answer.failure] += 1
         elif token.text in (answer.inserted if rules.is_package else answer.identifiers):
-            positions.append([*caret])
+            positions.append([token.line, token.column])
     return {"positions": positions, "asked": len(tokens), "failures": dict(failures)}
 
 
@@ -169,10 +168,11 @@ def marked_records(
     passed to ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
-    versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
-    versions |= rules.changes()
+    version = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
     keys = {
-        function.id: judgement_key("marks", function.id, digests[function.root], **versions)
+        function.id: judgement_key(
+            "marks", function.id, digests[function.root], **version, **rules.changes()
+        )
         for function in functions
     }
     questions = {
@@ -210,7 +210,7 @@ def write_marks(records: Sequence[Record], file: Path) -> None:
 
     The file has one line of JSON per function. The same records always give the same bytes.
     """
-    names = ("id", "code", "asked", "failures", "docstring_tokens", "function_tokens")
+    names = "id code asked failures docstring_tokens function_tokens".split()
     lines = (
         json.dumps({name: record[name] for name in names} | {"marks": record["positions"]})
         for record in sorted(records, key=itemgetter("id"))

@@ -99,11 +99,11 @@ def unsaved_file(
             head = function.line - 1
         written = written.removeprefix(signature)
     new = [function.indent + line for line in written.split("\n")]
-    text = cut_off("".join(lines[:head]) + "\n".join(new), lines, function, rules)
+    text = unfinished_file("".join(lines[:head]) + "\n".join(new), lines, function, rules)
     return text, head + len(new), len(new[-1])
 
 
-def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> str:
+def unfinished_file(before: str, lines: list[str], function: Function, rules: Rules) -> str:
     """Return the text of the unsaved file: the text ``before`` the caret, then the part of the file
     after the function, without the blank lines at its beginning.
 

@@ -40,7 +40,7 @@ from lookuplab.toolgen.analysers import (
     repository_digest,
 )
 from lookuplab.toolgen.functions import Function, without_comments
-from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, cut_off, is_dunder
+from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, is_dunder, unfinished_file
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.source import Token
@@ -101,10 +101,10 @@ def buffer_at(
     lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
 ) -> str:
     """Return the text of the unsaved file if the function is written only up to ``token`` (see
-    ``cut_off``). ``lines`` are the lines of the whole file.
+    ``unfinished_file``). ``lines`` are the lines of the whole file.
     """
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
-    return cut_off(before, lines, function, rules)
+    return unfinished_file(before, lines, function, rules)
 
 
 def find_marks(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> Marking:

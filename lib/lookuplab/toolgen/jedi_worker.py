@@ -268,7 +268,7 @@ def install() -> None:
     # Trees are cached only in memory, because a worker must not write files, and because loading a
     # file of trees that others can write may run their code.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
-    cache._remove_cache_and_update_lock = cache._save_to_file_system
+    cache._remove_cache_and_update_lock = lambda **_: None
     # Jedi would import and run the libraries in this list, and any module with such a name
     jedi.settings.auto_import_modules = []
     python_sources.restrict()

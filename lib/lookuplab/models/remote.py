@@ -155,7 +155,7 @@ class RemoteModel:
         self.sampled = sampled
         self.extra = extra or {}
         # the name with its options is written to folders, logs and figures
-        if SECRET.search(canonical([self.extra, None])):
+        if SECRET.search(canonical(self.extra)):
             raise UserError(
                 f"model {self.name}: its option extra has what looks like a key; put the key into "
                 "an environment variable (option key_variable)"

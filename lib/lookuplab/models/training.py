@@ -119,7 +119,9 @@ class Recipe:
             if value is not None and value < least:
                 raise UserError(f"recipe: {name} is {value}; it must be at least {least}")
         if not (self.learning_rate > 0 and self.lora_dropout < 1 and self.seed < 2**32):
-            raise UserError("recipe: learning_rate >0, lora_dropout <1 and seed <2**32 are needed")
+            raise UserError(
+                "recipe: learning_rate must be above 0, lora_dropout <1 and seed <2**32"
+            )
         check_choice("recipe: loss_on", self.loss_on, LOSSES)
 
 
@@ -133,9 +135,10 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     output.parent.mkdir(parents=True, exist_ok=True)
     # the weights that LoRA does not train need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"
-    if is_remote(str(base)) or str(base).startswith(VLLM):
-        raise UserError(f"{base} is not a local checkpoint, so it cannot be trained")
-    return cast(LocalModel, load(str(base), dtype=dtype, device_map="cpu"))
+    name = str(base)
+    if is_remote(name) or name.startswith(VLLM):
+        raise UserError(f"{name} is not a local checkpoint, so it cannot be trained")
+    return cast(LocalModel, load(name, dtype=dtype, device_map="cpu"))
 
 
 def train(

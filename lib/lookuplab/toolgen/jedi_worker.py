@@ -100,7 +100,9 @@ class OneName(Completion):
     and only if the full list contains it.
     """
 
-    wanted: str | None  # of all objects, because a worker answers one question at a time
+    def __init__(self, *args, wanted: str, **options):
+        super().__init__(*args, **options)
+        self._wanted = wanted
 
     def _complete_global_scope(self) -> list:
         context = get_user_context(self._module_context, self._position)
@@ -131,7 +133,7 @@ class OneName(Completion):
         return [name for scope in scopes for name in self._within(scope)]
 
     def _within(self, filters) -> list:
-        return [name for one in filters for name in one.get(self.wanted)]
+        return [name for one in filters for name in one.get(self._wanted)]
 
 
 class Ordered(dict):
@@ -219,8 +221,7 @@ def completions(
     """Return the completions at a position in ``text``, the unsaved content of ``file``. If a name
     is ``wanted``, return only the completions that a search for this name finds (``OneName``).
     """
-    OneName.wanted = wanted
-    kind = Completion if wanted is None else OneName
+    kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
         return ToolAnswer.of(asked.complete(line, column))
 

@@ -168,11 +168,10 @@ def marked_records(
     passed to ``analysers.answer_all``.
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
-    version = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
+    versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
+    versions |= rules.changes()
     keys = {
-        function.id: judgement_key(
-            "marks", function.id, digests[function.root], **version, **rules.changes()
-        )
+        function.id: judgement_key("marks", function.id, digests[function.root], **versions)
         for function in functions
     }
     questions = {

@@ -349,8 +349,15 @@ def function_of(record: Line) -> "tuple[Any, Completion]":
     from lookuplab.benchmark import written
     from lookuplab.toolgen.evaluation import LocatedFunction, with_prediction
 
-    texts = dict.fromkeys(("repository", "file", "prediction"), str)
-    check_fields(record, id=int | str, line=int, marked_body=str | None, **texts)
+    check_fields(
+        record,
+        id=int | str,
+        line=int,
+        marked_body=str | None,
+        repository=str,
+        file=str,
+        prediction=str,
+    )
     try:
         root = Path(record["repository"]).resolve(strict=True)
         file = (root / record["file"]).resolve().relative_to(root).as_posix()

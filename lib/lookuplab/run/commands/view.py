@@ -342,14 +342,14 @@ def read_scored(file: Path) -> pd.DataFrame:
     rows = []
     for number, line in lines:
         id, sample = line.get("id", line.get("problem_id")), line.get("sample", 0)
-        checked = (id, str | int), (sample, int), (line.get(measure), bool | None)
-        if not all(isinstance(value, kind) for value, kind in checked):
+        verdict = line.get(measure)
+        if not all(map(isinstance, (id, sample, verdict), (str | int, int, bool | None))):
             raise UserError(
                 f"{file}, line {number}: 'id' must be a text or a whole number, 'sample' (if any) "
                 f"a whole number, and {measure!r} true, false or null, as `lookuplab score` writes"
             )
-        given = "", measure, str(id), sample, "", str(line.get("cluster", id)), line.get(measure)
-        rows.append(given)
+        cluster = str(line.get("cluster", id))
+        rows.append(("", measure, str(id), sample, "", cluster, verdict))
     table = pd.DataFrame(rows, columns=[*PAIRED, "class", "cluster", "right"])
     if table.duplicated([*PAIRED]).any():
         raise UserError(f"{file}: two lines have the same id and sample")

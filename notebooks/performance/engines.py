@@ -2,9 +2,12 @@
 prompts with a model that is already loaded. An answer is a text of at most ``new`` tokens.
 """
 
+import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import torch
@@ -13,6 +16,24 @@ from tqdm import tqdm
 from lookuplab.models import Decoding, Model, Prompt, complete
 from lookuplab.models.completions import StopRule
 from lookuplab.models.local import LocalModel
+from lookuplab.paths import ROOT
+
+# takes the library of a commit from git, and answers each line of prompts with a line of answers
+EARLIER = """
+import io, json, os, subprocess, sys, tarfile, tempfile
+commit, place, new = sys.argv[1:]
+lib = subprocess.run(["git", "archive", commit, "lib"], capture_output=True, check=True).stdout
+with tempfile.TemporaryDirectory() as folder:
+    tarfile.open(fileobj=io.BytesIO(lib)).extractall(folder, filter="data")
+    os.chdir(f"{folder}/lib")  # python -c imports from here first
+    from lookuplab.models import Decoding, Prompt, complete, load
+    model, replies, sys.stdout = load(place), sys.stdout, sys.stderr
+    print("ready", file=replies, flush=True)
+    for line in sys.stdin:
+        asked = [Prompt(str(at), text) for at, text in enumerate(json.loads(line))]
+        answers = complete(model, asked, Decoding(int(new)), store=False, progress=False)
+        print(json.dumps([one.text for one in answers]), file=replies, flush=True)
+"""
 
 Engine = Callable[[Sequence[Prompt]], list[str]]
 
@@ -49,26 +70,33 @@ def kit(model: Model, new: int, rule: type[StopRule] | None = None) -> Engine:
     return run
 
 
-def harness(place: str, new: int, backend: str, **options: Any) -> Engine | None:
-    """Return an engine that calls lm-evaluation-harness with its backend ``huggingface.HFLM`` or
-    ``vllm_causallms.VLLM``. Return None if the harness is not installed or the backend does not
-    start.
+def build_of(commit: str, place: str, new: int) -> Engine | None:
+    """Return an engine that calls the kit as it was at ``commit`` of this repository, in a process
+    of its own. Return None if a shallow clone lacks the commit, or if its code does not run here.
+    """
+    call = [sys.executable, "-c", EARLIER, commit, place, str(new)]
+    process = Popen(call, cwd=ROOT, text=True, bufsize=1, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    if not process.stdout.readline():
+        print(f"no row of {commit}: a shallow clone lacks it, or its code does not run here")
+        return None
+
+    def run(prompts: Sequence[Prompt]) -> list[str]:
+        print(json.dumps([one.text for one in prompts]), file=process.stdin)
+        return json.loads(process.stdout.readline())
+
+    return run
+
+
+def harness(place: str, new: int, **options: Any) -> Engine | None:
+    """Return an engine that calls lm-evaluation-harness with Transformers. Return None if the
+    harness is not installed.
     """
     if not find_spec("lm_eval"):
         return None
-    from importlib import import_module, metadata
-
     from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
 
-    module, _, name = backend.partition(".")
-    try:
-        kind = getattr(import_module(f"lm_eval.models.{module}"), name)
-    # PackageNotFoundError: the harness looks up the version of the package vllm, but vLLM's build
-    # for CPUs has another name
-    except (ImportError, metadata.PackageNotFoundError) as error:
-        print(f"no rows of {backend}: {error}")
-        return None
-    model = kind(pretrained=place, dtype="float32", **options)
+    model = HFLM(pretrained=place, dtype="float32", **options)
     limits = {"until": [], "max_gen_toks": new, "do_sample": False}
 
     def run(prompts: Sequence[Prompt]) -> list[str]:

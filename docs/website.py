@@ -33,6 +33,7 @@ _DOCUMENTS = [
     "data/documented/DESIGN",
     "data/documented/README",
     "data/repositories/DESIGN",
+    "data/repositories/README",
     "data/docstrings/DESIGN",
     "data/seeds/DESIGN",
     "data/seeds/README",

@@ -21,8 +21,8 @@ DESIGNS = ("specification", "description_specification")
 
 
 def trainings(file: Path | str, tasks: Mapping[str, ApiTask]) -> dict[str, list[pd.DataFrame]]:
-    """Return {size: frames}, one frame for each seed, with the verdicts that
-    ``recipes.mini.seeds`` wrote. A frame has one row per task, and the columns ``id``, ``model``
+    """Return {size: frames}, one frame for each seed, with the verdicts in
+    ``data/seeds/rows.csv.gz``. A frame has one row per task, and the columns ``id``, ``model``
     (``mini-small seed 1``), ``frequency`` and ``cluster``. Each condition has a further column,
     which is 1 for a valid call, otherwise 0.
     """

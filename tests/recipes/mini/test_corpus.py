@@ -11,7 +11,7 @@ import pytest
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab_notebooks.mini.training_count import SHOWN_COUNTS
-from recipes.mini import corpus, designs, packages
+from recipes.mini import corpus, packages
 from recipes.mini.corpus import invented_documents, pools, reserved, usage_documents
 
 HELD = next(f"f{i}" for i in range(100) if packages.example_split(f"numpy.f{i}") == "test")
@@ -79,16 +79,6 @@ def test_no_invented_api_exists_or_is_called_twice_and_each_is_documented(invent
         names += called
     assert len(set(names)) == len(names)
     assert not set(names) & {spec.name for spec in load_index().specs}
-
-
-def test_six_designs_are_taught_equally_often_and_on_no_api_that_is_asked_for(monkeypatch):
-    monkeypatch.setattr(designs, "TEXTS", 120)
-    asked = {api.rpartition(".")[2] for pool in ("asked", "development") for api in pools()[pool]}
-    learned = designs.pairs()
-    for pair in learned:
-        (name,) = re.findall("API name: (.*)", pair.docstring)
-        assert f"client.{name}(" in pair.body and name not in asked
-    assert {*Counter(pair.id.split()[1] for pair in learned).values()} == {20}
 
 
 def test_reserved_wording_is_found_whatever_its_case_and_punctuation():

@@ -164,8 +164,8 @@ def build(
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
-    numbers of required arguments (Appendix A.2, step 6). Within a class, all numbers of arguments
-    have equal shares, except that a number for which some class has too few APIs has a smaller one.
+    numbers of required arguments (Appendix A.2, step 6). The share of a number of arguments is
+    proportional to the tasks that the class with the fewest such APIs can give.
 
     ``counts`` are as in ``build``. A kind is a class, a provider and a number of required
     arguments. Half of a kind's tasks have a count in the upper part of the class (``MIDDLE``), if
@@ -179,7 +179,7 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     for (name, provider), specs in candidates(index, counts).items():
         for spec in specs:
             times = counts.loc[spec.id]
-            part = name, min(len(spec.required), N - 1), provider, times.count_name > MIDDLE[name]
+            part = name, provider, min(len(spec.required), N - 1), times.count_name > MIDDLE[name]
             place = -int(10 * times.get("class_stability", 0)), stable_order(spec.id, seed)
             # Sorting puts prompts within ``prompts_of`` first, and among these the APIs whose class
             # is the most stable (see ``ApiTask.class_stability``).
@@ -187,41 +187,33 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
                 (i >= prompts_of(spec, seed), *place, i, spec) for i in range(PROMPTS_PER_API)
             )
 
-    def half(*kind: str | int) -> list[CommentedApi]:
+    def half(*part: str | int) -> list[CommentedApi]:
         return [
             (spec, said)
-            for *_, i, spec in sorted(drawn[kind])[: max(COMPOSITION.values())]
+            for *_, i, spec in sorted(drawn[part])[: max(COMPOSITION.values())]
             for said in comments_of(spec)[i : i + 1]
         ]
 
     found = {
         name: [
-            interleave([half(name, n, provider, upper) for upper in (0, 1)])
-            for n in range(N)
+            interleave([half(name, provider, n, upper) for upper in (0, 1)])
             for provider in ("aws", "azure")
+            for n in range(N)
         ]
         for name in COMPOSITION
     }
-    # the largest share that a number of arguments and a provider can have in every class
-    most = np.reshape(
-        [[len(pairs) / n for pairs in found[name]] for name, n in COMPOSITION.items()], (3, N, 2)
-    ).min(axis=0)
-    # ``level`` is the share of a number of arguments that has enough APIs; the others get all they
-    # have, and the shares sum to 1
-    least = sorted(most.sum(axis=1))
-    level = max((1 - sum(least[:k])) / (N - k) for k in range(N))
-    if level > least[-1]:
+    # the largest share that a provider and a number of arguments can have in every class
+    supply = [[len(pairs) / n for pairs in found[name]] for name, n in COMPOSITION.items()]
+    aws, azure = np.min(supply, axis=0).reshape(2, N)
+    rest = min(1 - AWS_SHARE, azure.sum())
+    if aws.sum() < 1 - rest:
         raise UserError(
             "the classes have too few APIs with the same required arguments: count over more code"
         )
-    share = np.minimum(most.sum(axis=1), level)
-    aws = np.clip(share * AWS_SHARE, share - most[:, 1], most[:, 0])
-    shares = np.column_stack([aws, share - aws]).ravel()
+    ends = np.cumsum([aws / aws.sum() * (1 - rest), azure / (azure.sum() or 1) * rest])
     for name, total in COMPOSITION.items():
-        # rounded down; the tasks that are then missing go to the largest remainders
-        numbers = (shares * total + 1e-9).astype(int)
-        rest = np.argsort(np.round(numbers - shares * total, 6), kind="stable")
-        numbers[rest[: total - numbers.sum()]] += 1
+        # cumulative shares are rounded, so that the numbers add up to the class's total
+        numbers = np.diff(np.round(ends * total), prepend=0).astype(int)
         taken = chain(*map(islice, found[name], numbers))
         chosen += sorted(taken, key=lambda pair: pair[0].id)
     return tasks_of(chosen, index, counts, Counter())

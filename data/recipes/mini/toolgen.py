@@ -23,10 +23,12 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
+from lookuplab.models.training import Recipe
 from lookuplab.python_sources import python_files
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.toolgen import marking
+from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.functions import (
     Filters,
     Function,
@@ -39,13 +41,13 @@ from lookuplab.toolgen.functions import (
 )
 from lookuplab.toolgen.pairs import ModelKind, Pair, encode
 from lookuplab.work import watched
-from recipes import mini
+from recipes import mini, tables
 from recipes.mini import order, training
-from recipes.mini.finetuning import SETTINGS, finetuned
 from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
 
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
 TOOLGEN_MODELS = paths.MINI / "toolgen"
+SETTINGS = tables("mini/finetuning.yaml")
 # most tokens of a function: of prompt and answer in pre-training, of signature and body in
 # fine-tuning
 MAX_TOKENS = 256
@@ -289,9 +291,19 @@ def main() -> None:
     for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
         base = pretrained(family)
         target = TOOLGEN_MODELS / f"{family}-{variant}"
-        about = ABOUT_TOOLGEN_MODELS
-        marked = variant == "toolgen"
-        click.echo(finetuned("toolgen", family, base, learned, target, about, marked))
+        if not target.exists():
+            finetune(
+                base,
+                learned,
+                target,
+                Recipe(**SETTINGS["toolgen"][family]),
+                marked=variant == "toolgen",
+                half=True,
+                save_every=50,
+                about=ABOUT_TOOLGEN_MODELS,
+                licence="apache-2.0",
+            )
+        click.echo(target)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from typing import Any, is_typeddict
 from lookuplab import paths, python_sources
 from lookuplab.cloudapi.specs import from_json
 from lookuplab.errors import UserError
-from lookuplab.work import Progress
-from recipes.cloudapi.reading import Described, inspected, methods, public_modules, to_json
+from lookuplab.work import watched
+from recipes.cloudapi.reading import Described, inspected, public_modules, to_json
 
 # names of modules and packages that offer nothing: private ones, tests, vendored code, setup code
 HIDDEN = r"""(?x)
@@ -69,7 +69,6 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     with (
         TemporaryDirectory() as empty,
         TemporaryFile("w+", errors="replace") as errors,
-        Progress(f"reading {name}", None, "modules and APIs") as bar,
     ):
         reader = subprocess.Popen(
             [sys.executable, "-Bm", __name__, package, str(int(every_path)), *folders],
@@ -80,8 +79,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
             stderr=errors,
         )
         with reader:
-            for line in reader.stdout or ():
-                bar.update()
+            for line in watched(reader.stdout or (), f"reading {name}", "modules and APIs"):
                 match json.loads(line):
                     case [spec, page]:
                         found.append((from_json(spec), page))
@@ -254,7 +252,12 @@ def _apis(
         return
     above = {None}
     above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
-    for method, function, bound in methods(value):
+    for method, function in inspect.getmembers(value, inspect.isroutine):
+        # ``isroutine`` also accepts a cached property, which is not callable
+        if method.startswith("_") or not callable(function):
+            continue
+        static = inspect.getattr_static(value, method, None)
+        bound = isinstance(static, classmethod | staticmethod)
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
         kind = {"module": client, "operation": _is_own(owner, package) and not bound}
         spot = "python", package, f"{client}.{name}", method

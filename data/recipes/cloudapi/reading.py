@@ -127,17 +127,6 @@ def inspected(
     return spec, docstring[:LONGEST_DOCUMENTATION]
 
 
-def methods(cls: type) -> Iterator[tuple[str, Callable[..., object], bool]]:
-    """Yield (name, method, whether it is a class method or a static method) for each public method
-    of a class.
-    """
-    for name, method in inspect.getmembers(cls, inspect.isroutine):
-        # ``isroutine`` also accepts a cached property, which is not callable
-        if not name.startswith("_") and callable(method):
-            static = inspect.getattr_static(cls, name, None)
-            yield name, method, isinstance(static, classmethod | staticmethod)
-
-
 def type_word(annotation: str) -> str:
     """Return one word for the type in an annotation ("list" for ``Sequence[str]``), or "" if the
     type has no word. For a union, return the word of its first alternative.

@@ -12,7 +12,7 @@ from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
-from recipes.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
+from recipes.cloudapi.frequency import count, read_frequencies, source_files
 
 PLACES = """
     aws s3 s3 put_object
@@ -68,12 +68,12 @@ def test_source_specific_files_import_the_sdk_or_name_it_in_their_path(path, tex
 def test_sdk_sources_are_known_by_their_path():
     sdks = "boto3/session.py v/botocore/auth.py azure/mgmt/compute/models.py"
     sdks += " azure-storage-blob/azure/storage/blob/_models.py azure-sdk-for-python/sdk/x.py"
-    assert all(is_sdk_source(path, "") for path in sdks.split())
     users = (
-        "examples/boto3/upload.py azure/upload.py azure-samples/x.py azure/cosmos/agent_memory/x.py"
+        "examples/boto3/upload.py azure/upload.py azure-samples/x.py azure/cosmos/agent_memory/x.py "
+        "src/azure-cli/azure/cli/command_modules/vm/custom.py"
     )
-    for path in [*users.split(), "src/azure-cli/azure/cli/command_modules/vm/custom.py"]:
-        assert not is_sdk_source(path, "")
+    files = {path: f"import boto3\n# {path}" for path in f"{sdks} {users}".split()}
+    assert count(files.items(), INDEX)[1]["SDK source"] == len(sdks.split())
 
 
 # A repository's owner is not part of the path, so it does not make a file specific to a provider.
@@ -102,18 +102,11 @@ def test_a_text_that_is_a_number_is_left_out_and_reported(tmp_path, capfd):
     assert "rows without text, left out: 1" in capfd.readouterr().err
 
 
-def test_scripts_and_the_code_cells_of_notebooks_are_read(tmp_path, monkeypatch):
-    cells = [
-        {"cell_type": "markdown", "source": ["f.encrypt()"]},
-        {"cell_type": "code", "source": ["!pip install boto3\n", "import boto3\n", "f.encrypt()"]},
-        {"cell_type": "code", "source": "%%bash\naws s3 ls"},
-    ]
-    texts = {"a.ipynb": json.dumps({"cells": cells}), "b.ipynb": "no notebook", "c.py": "\ufeffg()"}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+def test_the_scripts_of_a_folder_are_read(tmp_path, monkeypatch):
+    (tmp_path / "c.py").write_text("\ufeffg()", encoding="utf-8")
+    (tmp_path / "notes.txt").touch()
     monkeypatch.chdir(tmp_path)
-    found = {"a.ipynb": "pass\nimport boto3\nf.encrypt()", "b.ipynb": "", "c.py": "g()"}
-    assert dict(source_files(".")) == found
+    assert [*source_files(".")] == [("c.py", "g()")]
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,7 @@ UNMARKED = ("accelerate", "transformers")
 PER_REPOSITORY = 400  # most functions per package, so that no package outweighs the others
 # of this many classes and functions, one is held out for tests and another one for development
 HELD_OUT_ONE_IN = 20
-# numbers of functions held out from repositories whose other functions are used for training
-HELD_OUT = {"test": 150, "development": 100}
+HELD_OUT = 150  # functions for tests, from repositories whose other functions are used for training
 ABOUT_TOOLGEN_MODELS = (
     "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
     f"out: the repositories {', '.join(HELD_OUT_PACKAGES)}, and from the others two in "
@@ -238,21 +237,12 @@ def learned_functions() -> list[Function]:
     return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
 
 
-def held_out_functions(split: str) -> list[Function]:
-    """Return the functions of a split ("test" or "development"), in the order of a hash. No
-    training uses these functions, but training uses other functions of their repositories.
+def held_out_functions() -> list[Function]:
+    """Return the functions for tests, in the order of a hash. No training uses these functions, but
+    training uses other functions of their repositories.
     """
-    found = (function for function in usable_functions(Filters()) if split_of(function.id) == split)
-    return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT[split]))
-
-
-def write_held_out() -> None:
-    """Write the ids of each split's held-out functions, one per line, to the file
-    TOOLGEN_MODELS/seen_SPLIT.txt. A file that exists is kept.
-    """
-    for split in HELD_OUT:
-        if not (file := TOOLGEN_MODELS / f"seen_{split}.txt").exists():
-            write_lines(file, [function.id for function in held_out_functions(split)])
+    found = (one for one in usable_functions(Filters()) if split_of(one.id) == "test")
+    return list(islice(chosen(found, PER_REPOSITORY // HELD_OUT_ONE_IN), HELD_OUT))
 
 
 def marked_pairs() -> list[Pair]:
@@ -286,7 +276,8 @@ def main() -> None:
       python -m recipes.mini.toolgen
     """
     steady()
-    write_held_out()
+    if not (file := TOOLGEN_MODELS / "seen_test.txt").exists():
+        write_lines(file, [function.id for function in held_out_functions()])
     learned = marked_pairs()
     for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
         base = pretrained(family)

@@ -72,17 +72,16 @@ def test_no_training_has_code_of_a_held_out_repository_class_or_function():
     for number in (*AGAIN, 900, 901, 902):
         assert f"+ {number}\n" not in texts
     trained = {*map(toolgen.code_hash, known)}
-    for split in toolgen.HELD_OUT:
-        asked = toolgen.held_out_functions(split)
-        assert len(asked) > 10 and {toolgen.split_of(one.id) for one in asked} == {split}
-        assert trained.isdisjoint(map(toolgen.code_hash, asked))
+    asked = toolgen.held_out_functions()
+    assert len(asked) > 10 and {toolgen.split_of(one.id) for one in asked} == {"test"}
+    assert trained.isdisjoint(map(toolgen.code_hash, asked))
 
 
 @pytest.mark.usefixtures("world")
 def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash():
     learned = Counter(one.repository for one in toolgen.learned_functions())
     assert learned["two"] == 200 and 100 < learned["one"] < 300
-    asked = [one.id for one in toolgen.held_out_functions("test")]
+    asked = [one.id for one in toolgen.held_out_functions()]
     assert asked == sorted(asked, key=toolgen.order) != sorted(asked)
 
 
@@ -94,17 +93,17 @@ def test_the_split_is_that_of_the_whole_class_or_function():
 
 
 @pytest.mark.usefixtures("world")
-def test_the_written_list_gives_the_functions_back_in_its_order():
-    toolgen.write_held_out()
-    asked = toolgen.held_out_functions("test")
-    file = toolgen.TOOLGEN_MODELS / "seen_test.txt"
+def test_a_list_of_ids_gives_the_functions_back_in_its_order(tmp_path):
+    asked = toolgen.held_out_functions()
+    file = tmp_path / "seen.txt"
+    file.write_text("".join(f"{one.id}\n" for one in asked))
     assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]
 
 
 def test_the_committed_list_is_of_functions_of_the_test_split():
     file = toolgen.TOOLGEN_MODELS / "seen_test.txt"
     ids = file.read_text().splitlines()
-    assert len(ids) == toolgen.HELD_OUT["test"] and ids == sorted(ids, key=toolgen.order)
+    assert len(ids) == toolgen.HELD_OUT and ids == sorted(ids, key=toolgen.order)
     assert {toolgen.split_of(id) for id in ids} == {"test"}
 
 

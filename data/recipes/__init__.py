@@ -17,7 +17,7 @@ from lookuplab.paths import write_lines
 
 def tables(name: str) -> Any:
     """Return the content of a YAML file in this folder: the words, numbers or settings of a recipe.
-    ``name`` is a path such as ``cloudapi/clients.yaml``.
+    ``name`` is a path such as ``mini/finetuning.yaml``.
     """
     return yaml.safe_load((Path(__file__).parent / name).read_text("utf-8"))
 

@@ -1,4 +1,4 @@
-"""Extracts plain text, sentences and types from the documentation of packages and libraries.
+"""Extracts plain text and sentences from the documentation of packages and libraries.
 
 The first half reads the docstrings of packages, whose first sentence becomes a description in a
 prompt. The second half reads the numpydoc docstrings of the mini world, whose sentences become
@@ -18,11 +18,6 @@ _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
 # the docstrings of compiled functions begin with a signature, the docstrings of some generated
 # clients with the bare name
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
-# ":keyword str name:", ":param ~azure.core.Thing name:", ":keyword Callable[[dict], None] hook:"
-_FIELD = re.compile(
-    r"^\s*:(?:param|keyword|kwarg)\s+((?:(?!:\s).)*?)\s*\*{0,2}([A-Za-z]\w*)\s*:(?=\s|$)", re.M
-)
-_TYPE_FIELD = re.compile(r"^\s*:(?:type|paramtype)\s+(\w+):\s*(.+)$", re.M)
 # matches the space between two sentences of a numpydoc docstring
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
 # matches in a paragraph with code, directives, formulas or headings
@@ -58,14 +53,6 @@ def first_sentence(docstring: str) -> str:
         if text and not paragraph.startswith("..") and not _SIGNATURE.fullmatch(text):
             return sentences(text)[0]
     return ""
-
-
-def documented_types(docstring: str) -> dict[str, str]:
-    """Return {argument: type} from Sphinx's fields (``:param``, ``:keyword``, ``:type``). The type
-    is "" if the fields do not state it.
-    """
-    types = {name: type_ for type_, name in _FIELD.findall(docstring)}
-    return types | dict(_TYPE_FIELD.findall(docstring))
 
 
 # numpydoc

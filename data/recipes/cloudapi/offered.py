@@ -9,7 +9,6 @@ or displays its version offer nothing. An object that is offered under several p
 API, with the shortest path.
 """
 
-import ast
 import inspect
 import json
 import os
@@ -20,6 +19,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -176,13 +176,12 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
     in a module that belongs to the package. Deprecated names, and all names of a test module, are
     left out.
     """
-    source = _source(module)
-    if module.__name__ != package and TESTS.search(source):
-        return
+    with suppress(OSError, TypeError, SyntaxError):  # a compiled module or an empty file
+        if module.__name__ != package and TESTS.search(inspect.getsource(module)):
+            return
     client = module.__name__
     declared = getattr(module, "__all__", None)
-    lazy = _lazy(source) if hasattr(module, "__getattr__") else ()
-    for name in sorted({*(declared or dir(module)), *lazy}):
+    for name in sorted({*(declared or dir(module))}):
         if name.startswith("_"):
             continue
         try:
@@ -190,41 +189,12 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
                 warnings.simplefilter("always")
                 value = getattr(module, name)
             home = str(getattr(value, "__module__", ""))
-            usable = _is_api(value, package)
+            usable = callable(value) and hasattr(value, "__name__") and _is_own(value, package)
         except Exception:  # loading a name lazily may raise anything, and so may inspecting a value
             continue
         around = hasattr(module, "__path__") and home.startswith(f"{client}.")
         if usable and not any(name in str(one.message) for one in warned):  # not deprecated
             yield name, value, bool(declared or home == client or around)
-
-
-def _source(module: ModuleType) -> str:
-    try:
-        return inspect.getsource(module)
-    except (OSError, TypeError, SyntaxError):  # a compiled module or an empty file has no source
-        return ""
-
-
-def _lazy(source: str) -> Iterator[str]:
-    """Yield the names that a module's ``__getattr__`` may resolve: all names that the source
-    imports (often only for type checkers), and all strings in it that could be names.
-    """
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.alias):
-            yield node.asname or node.name
-        elif isinstance(node, ast.Constant) and str(node.value).isidentifier():
-            yield str(node.value)
-
-
-def _is_api(value: Any, package: str) -> bool:
-    """Return whether a value is a callable of the package that does not inherit from unittest."""
-    tests = (base.__module__.startswith("unittest") for base in getattr(value, "__mro__", ()))
-    return (
-        callable(value)
-        and hasattr(value, "__name__")
-        and _is_own(value, package)
-        and not any(tests)
-    )
 
 
 def _is_own(value: Any, package: str) -> bool:

@@ -9,11 +9,11 @@ import pkgutil
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_overloads
+from typing import Any
 
 from lookuplab.cloudapi.specs import (
     DOCUMENTATION,
@@ -27,10 +27,8 @@ from lookuplab.cloudapi.specs import (
 )
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
-from recipes import tables
-from recipes.prose import documented_types, first_sentence
+from recipes.prose import first_sentence
 
-_TYPES = tables("cloudapi/clients.yaml")["types"]
 LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
 COMMON = 4  # a name that more than this many clients have does not tell which service is meant
 ApiPlace = tuple[str, str, str, str]  # provider, service, client, name
@@ -72,27 +70,18 @@ def public_modules(
         pending += sorted(public, reverse=True)
 
 
-def signature(
-    function: Callable[..., object], types: Mapping[str, str], unbound: bool = False
-) -> Signature:
-    """Return the signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
-
-    ``types`` maps the names of arguments to types, which are used for arguments without an
-    annotation. If Python knows no signature, as for many compiled functions, return the signature
-    ``(*args, **kwargs)``.
+def signature(function: Callable[..., object], unbound: bool = False) -> Signature:
+    """Return the signature that ``inspect`` reports, without ``self`` for an ``unbound`` method. If
+    Python knows no signature, as for many compiled functions, return ``(*args, **kwargs)``.
     """
     try:
         arguments = inspect.signature(function).parameters.values()
     except Exception:  # an object may define a ``__signature__`` that raises any error
         return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
-    found = []
-    for p in arguments:
-        one = Parameter(p.name, p.kind.name)
-        if not one.kind.startswith("VAR_"):
-            stated = types.get(p.name, "") if p.annotation is p.empty else p.annotation
-            text = stated if isinstance(stated, str) else inspect.formatannotation(stated)
-            one = Parameter(*one[:2], int(p.default is p.empty), type_word(text))
-        found.append(one)
+    found = [
+        Parameter(p.name, p.kind.name, int(p.default is p.empty and p.kind.name[:4] != "VAR_"))
+        for p in arguments
+    ]
     if unbound and found and found[0].kind.startswith("POSITIONAL"):
         found = found[1:]
     return tuple(found)
@@ -102,42 +91,15 @@ def inspected(
     place: ApiPlace, function: Callable[..., object], unbound: bool = False, **more: Any
 ) -> Described:
     """Return (specification, docstring) of a Python callable. ``place`` is its (provider, service,
-    client, name).
-
-    The specification is read from the callable's signature, overloads and docstring. ``more``
-    contains further fields of the specification. The docstring is cut at LONGEST_DOCUMENTATION
-    characters.
+    client, name), and ``more`` contains further fields of the specification. The docstring is cut
+    at LONGEST_DOCUMENTATION characters.
     """
-    variants = [function]
-    if hasattr(plain := inspect.unwrap(getattr(function, "__func__", function)), "__module__"):
-        variants += get_overloads(plain)
-    docstring = next(filter(None, map(inspect.getdoc, variants)), "")
-    types = documented_types(docstring)
-    parameters, *overloads = (signature(variant, types, unbound) for variant in variants)
-    known = {p.name for one in (parameters, *overloads) for p in one}
-    anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters}
-    spec = ApiSpec(
-        *(*place, parameters, tuple(overloads)),
-        documented=tuple(sorted(types.keys() - known)),
-        description=first_sentence(docstring),
-        **more,
-    )
-    if anything and not spec.required:
+    docstring = inspect.getdoc(function) or ""
+    parameters = signature(function, unbound)
+    spec = ApiSpec(*place, parameters, description=first_sentence(docstring), **more)
+    if {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters} and not spec.required:
         spec = replace(spec, flags=("open_signature",))
     return spec, docstring[:LONGEST_DOCUMENTATION]
-
-
-def type_word(annotation: str) -> str:
-    """Return one word for the type in an annotation ("list" for ``Sequence[str]``), or "" if the
-    type has no word. For a union, return the word of its first alternative.
-    """
-    text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
-    while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
-        text = wrapped[1]
-    outside = re.sub(r"\[.*?\]", lambda inside: "_" * len(inside[0]), text)
-    if cut := re.search(r",|\|| or ", outside):
-        return type_word(text[: cut.start()])
-    return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
 def to_json(spec: ApiSpec) -> dict[str, Any]:

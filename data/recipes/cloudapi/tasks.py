@@ -178,13 +178,12 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     for (name, provider), specs in candidates(index, counts).items():
         for spec in specs:
-            times = counts.loc[spec.id]
-            part = name, provider, min(len(spec.required), N - 1), times.count_name > MIDDLE[name]
-            place = -int(10 * times.get("class_stability", 0)), stable_order(spec.id, seed)
-            # Sorting puts prompts within ``prompts_of`` first, and among these the APIs whose class
-            # is the most stable (see ``ApiTask.class_stability``).
+            upper = counts.count_name[spec.id] > MIDDLE[name]
+            part = name, provider, min(len(spec.required), N - 1), upper
+            place = stable_order(spec.id, seed)
+            # sorting puts prompts within ``prompts_of`` first
             drawn[part] += (
-                (i >= prompts_of(spec, seed), *place, i, spec) for i in range(PROMPTS_PER_API)
+                (i >= prompts_of(spec, seed), place, i, spec) for i in range(PROMPTS_PER_API)
             )
 
     def half(*part: str | int) -> list[CommentedApi]:
@@ -278,8 +277,7 @@ def main(
 
     Args:
         frequencies: CSV with columns api and count_name, as `lookuplab data frequencies`
-            writes it. A column `class` overrides the counts; with a column `class_stability`, the
-            most stable APIs are chosen first.
+            writes it. A column `class` overrides the counts.
         seed: Random seed for choosing the APIs.
         output: JSON Lines file to write. [default: tasks.jsonl in the table's folder]
     """

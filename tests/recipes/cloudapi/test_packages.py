@@ -24,11 +24,8 @@ FILES = {
         print("a package may print when it is imported")
         print("and complain", file=sys.stderr)
         from importlib import import_module
-        from typing import TYPE_CHECKING
         from .stock import Basket, BigBasket, StockError, count_items, put_away
 
-        if TYPE_CHECKING:
-            from ._vehicles import Van as Truck
         _structure = {"_vehicles": ["Lorry"]}
 
         def __getattr__(name):
@@ -46,7 +43,7 @@ FILES = {
             raise AttributeError(name)
 
         def __dir__():
-            return [*globals(), "late_arrival"]
+            return [*globals(), "late_arrival", "tidy_up_old", "Truck", "Lorry"]
     ''',
     "stock.py": '''
         from functools import cached_property

@@ -98,7 +98,6 @@ EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sp
 DOORS = """
 words: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
 rank: from lookuplab.retrieval.rankers import sentence_encoder; sentence_encoder("any")
-rank: from recipes.mini.snippets import train_encoder; train_encoder([])
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
 widgets: import lookuplab_notebooks.sliders
 train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))

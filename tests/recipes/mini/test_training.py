@@ -49,13 +49,13 @@ def test_rows_are_filled_best_fit_decreasing():
 
 def test_only_what_is_written_is_learned_and_padding_is_not():
     rows = [[([5], [6, 7]), ([], [8])], [([9, 3], [4])]]
-    decoder, encoder = ([*tensors(rows, kind).values()] for kind in (False, True))
-    ids, labels = decoder
-    assert ids.tolist() == [[5, 6, 7, 8], [9, 3, 4, 1]]
-    assert labels.tolist() == [[IGNORED, 6, 7, 8], [IGNORED, IGNORED, 4, IGNORED]]
-    ids, labels, mask = encoder
-    assert ids.tolist() == [[5, 1], [9, 3]] and mask.tolist() == [[1, 0], [1, 1]]
-    assert labels.tolist() == [[6, 7, 8], [4, IGNORED, IGNORED]]
+    decoder, encoder = (
+        [one.tolist() for one in tensors(rows, kind).values()] for kind in (False, True)
+    )
+    labels = [[IGNORED, 6, 7, 8], [IGNORED, IGNORED, 4, IGNORED]]
+    assert decoder == [[[5, 6, 7, 8], [9, 3, 4, 1]], labels]
+    labels = [[6, 7, 8], [4, IGNORED, IGNORED]]
+    assert encoder == [[[5, 1], [9, 3]], labels, [[1, 0], [1, 1]]]
 
 
 @pytest.mark.parametrize("model", ["tiny", "tiny-t5"])

@@ -180,15 +180,15 @@ class DocExample:
         return f"{self.object}#{self.number}"
 
 
-def examples_of(library: str, split: str) -> list[DocExample]:
-    """Return every example that can become a problem, from the docstrings of objects whose names
-    are all in ``split`` (``packages.example_split``).
+def examples_of(library: str) -> list[DocExample]:
+    """Return every example that can become a problem, from the docstrings of held-out objects: all
+    names of such an object are in the split "test" (``packages.example_split``).
     """
     return [
         example
         for item in documented(library)
         if {"random", "datasets", "plotting", "plot"}.isdisjoint(item.name.split("."))
-        and all(example_split(name) == split for name in item.names)
+        and all(example_split(name) == "test" for name in item.names)
         for example in examples(item)
     ]
 

@@ -50,8 +50,7 @@ from recipes.mini.docstrings import (
 )
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
-DEVELOPMENT_PROBLEMS = PROBLEMS.with_name("problems_development.jsonl.gz")
-RUN_SECONDS = 300  # for one example; code that waits or computes longer gives no problem
+RUN_SECONDS = 300  # for one example; the process of one that takes longer is killed
 MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
 # most characters in the source of a value, and in a value that a prompt shows
 LONGEST, PRINTED = 2000, 600
@@ -516,7 +515,7 @@ def written(example: DocExample) -> list[Candidate]:
     The answers that must fail are an empty one, None, the value of the first case as a constant,
     and each variable that the expression reads.
     """
-    signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS, RUN_SECONDS)
+    signal.alarm(RUN_SECONDS)
     found = []
     try:
         for number, draft in enumerate(drafts(example)):
@@ -564,39 +563,36 @@ def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
 
 
 def _confine() -> None:
-    """Let this process neither write files nor open connections, and limit its memory. When its
-    time is over, it gets a TimeoutError.
-    """
+    """Let this process neither write files nor open connections, and limit its memory."""
 
     def refuse(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
         if writes or event in TEXTS["blocked"]:
             raise PermissionError(f"{event} is not for examples")
 
-    def late(*_: object) -> None:
-        raise TimeoutError
-
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGALRM, late)
     sys.addaudithook(refuse)
 
 
-def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the records of a benchmark, as they are written to problems.jsonl.gz, from the examples
-    of one split (``packages.example_split``).
+def draw() -> Iterator[dict[str, Any]]:
+    """Yield the records of the benchmark, as they are written to problems.jsonl.gz, from the
+    held-out examples.
 
-    ``numbers`` maps a kind of perturbation to its number of problems. ``by_library`` in
-    problems.yaml divides these numbers among the libraries. No object gives a second example before
-    all objects have given their first. The same versions of the libraries give the same records.
+    ``by_perturbation`` in problems.yaml has the number of problems of each kind, and ``by_library``
+    divides these numbers among the libraries. No object gives a second example before all objects
+    have given their first. The same versions of the libraries give the same records.
     """
     ids = count()
     given = 0.0
     for library, share in TEXTS["by_library"].items():
-        tried = examples_of(library.lower(), split)
+        tried = examples_of(library.lower())
         before = given
         given = given + share / sum(TEXTS["by_library"].values())
         # cumulative shares are rounded, so that the numbers of all libraries add up to n
-        drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
+        drawn = {
+            kind: round(n * given) - round(n * before)
+            for kind, n in TEXTS["by_perturbation"].items()
+        }
         number = 0
         for family in chosen([found for found in examined(tried) if found], drawn):
             for place, one in enumerate(family):
@@ -695,7 +691,7 @@ def holding(offered: list[list[Candidate]], number: int) -> list[Candidate]:
 @command()
 def main() -> None:
     """Draw the problems of the mini benchmark from the held-out docstring examples of numpy,
-    pandas, scipy and scikit-learn: 300 for testing and up to 100 for development.
+    pandas, scipy and scikit-learn.
 
     Each example runs in its own process, without writing files or opening connections.
 
@@ -703,15 +699,9 @@ def main() -> None:
     Example:
       python -m recipes.mini.problems
     """
-    whole = TEXTS["by_perturbation"]
-    third = {kind: number // 3 for kind, number in whole.items()}
-    for path, split, numbers in (
-        (PROBLEMS, "test", whole),
-        (DEVELOPMENT_PROBLEMS, "development", third),
-    ):
-        made = list(draw(split, numbers))
-        write_rows(path, made)
-        click.echo(f"{len(made)} problems -> {path}")
+    made = list(draw())
+    write_rows(PROBLEMS, made)
+    click.echo(f"{len(made)} problems -> {PROBLEMS}")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def rule(record):
 
 
 def test_the_committed_problems_come_out_of_the_installed_examples(committed):
-    found = [one for name in ("numpy", "pandas") for one in examples_of(name, "test")]
+    found = [one for name in ("numpy", "pandas") for one in examples_of(name)]
     tried = [one for one in found if one.id in CHOSEN]
     made = {fresh.prompt: fresh for family in examined(tried) for fresh in family}
     compared = []

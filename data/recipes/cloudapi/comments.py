@@ -150,8 +150,6 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
     "<word> can".
     """
     plain = [word.lower().strip(",.'") for word in words]
-    if plain[0] in ("or", "and") and len(words) > 3:  # another verb follows, as in "get or set"
-        return words[:2] + rest if (rest := _object(words[2:], False)) else []
     text = " ".join(words)
     if _SIGNS.search(text) or plain[0] in MISFITS or text.count("'") == 1:
         return []

@@ -16,7 +16,7 @@ from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import groupby, islice, pairwise
+from itertools import islice, pairwise
 from operator import attrgetter
 from pathlib import Path
 from random import Random
@@ -475,9 +475,9 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
 
     # every third text is enough for the tokenizer
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
-    for arm, alike in groupby(sorted(names, key=ARMS.__getitem__), ARMS.__getitem__):
+    for name in names:
         examples = []
-        for key, text in watched(documents(arm), "corpus", "texts"):
+        for key, text in watched(documents(ARMS[name]), f"corpus of {name}", "texts"):
             invented = key.startswith("invented/")
             documented = invented or ("@" in key and text.startswith('"""'))
             at = text.index('"""', 3) + 4 if documented else 0
@@ -488,13 +488,12 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             pair = (read, written) if invented else ([], read + written)
             # an array takes four bytes per token, a list up to 36
             examples.append((array("i", pair[0]), array("i", pair[1])))
-        share = f"{arm} of 100" if arm else "None"
+        share = f"{ARMS[name]} of 100" if ARMS[name] else "None"
         about = ABOUT_CODE_MODELS.format(held_out=", ".join(HELD_OUT_PACKAGES), arm=share)
-        for name in alike:
-            recipe = training.PretrainingRecipe(name.partition("-")[0], seed=seed, packed=True)
-            work = paths.RUNS / "train" / f"{name}-{seed}"
-            training.pretrain(examples, tokenizer, recipe, work, out / name, about)
-            yield out / name
+        recipe = training.PretrainingRecipe(name.partition("-")[0], seed=seed, packed=True)
+        work = paths.RUNS / "train" / f"{name}-{seed}"
+        training.pretrain(examples, tokenizer, recipe, work, out / name, about)
+        yield out / name
 
 
 @command()

@@ -246,20 +246,19 @@ def origin(example: DocExample) -> Draft:
     Raises an exception if the example gives no such problem. The exception may have any type,
     because the example's code is run.
     """
-    setup = "\n".join(example.setup)
-    known, _ = evaluated(example, setup, example.target)
-    found = call(example.target, known)
+    example = unimported(example)
+    lines = [*example.setup]
+    setup = "\n".join(lines)
+    target = example.target
+    known, expected = evaluated(example, setup, target)
+    found = call(target, known)
     if gives_away_name(found, setup):
         raise ValueError("the prompt would name the callable")
-    example = unimported(example, found.name)
-    lines = [*example.setup]
-    target = example.target
     if not variables(target, setup):
-        known, _ = evaluated(example, setup, target)
-        target, made = lifted(call(target, known))
+        target, made = lifted(found)
         lines += made
         setup = "\n".join(lines)
-    known, expected = evaluated(example, setup, target)
+        known, expected = evaluated(example, setup, target)
     # the variables to change: first those that the expression reads, then the others, last first
     read = [*variables(target, setup), *reversed(variables(setup, setup))]
     for name in dict.fromkeys(read):
@@ -288,10 +287,11 @@ def gives_away_name(found: Call, setup: str) -> bool:
     return bool(re.search(in_summary, found.summary) or re.search(anywhere, setup))
 
 
-def unimported(example: DocExample, name: str) -> DocExample:
-    """Return an example whose imports do not give away the callable ``name``. If ``from m import
+def unimported(example: DocExample) -> DocExample:
+    """Return an example whose imports do not give away the callable's name. If ``from m import
     name`` is among them, ``import m`` replaces it, and the expression calls ``m.name``.
     """
+    name = called(example.target)
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
         if not isinstance(node, ast.ImportFrom):

@@ -1,5 +1,5 @@
 """Builds the mini corpus of snippets from the descriptions and examples in the docstrings of four
-installed libraries, and trains its word vectors.
+installed libraries.
 
 The rules of held-out data are:
 
@@ -11,8 +11,7 @@ The rules of held-out data are:
 - The query for an object's snippets is another sentence of the same docstring (the second of the
   summary, or if there is none, one of Returns or Notes). It is never the text that describes the
   snippet, nor a sentence that names the object as code.
-- The objects for development give validation queries in the same way. The word vectors learn from
-  the corpus that is searched, as in nokia/codesearch.
+- The objects for development give validation queries in the same way.
 """
 
 import re
@@ -22,15 +21,12 @@ from collections.abc import Iterator
 from importlib import metadata
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 import click
 
-from lookuplab.retrieval.rankers import save_words, train_words
 from lookuplab.run.commands import command, run_module
-from lookuplab.run.commands.train import steady
-from lookuplab.stackoverflow import ranking
-from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet, load_snippets
+from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet
 from lookuplab.work import watched
 from recipes import write_rows
 from recipes.mini import packages
@@ -148,26 +144,17 @@ def _queries(
 
 
 @command()
-def main(step: Literal["corpus", "rankers"]) -> None:
-    """Build the mini corpus of snippets (STEP corpus: descriptions, code and queries from the
-    docstrings of numpy, pandas, scipy and scikit-learn), or train its word vectors (STEP rankers).
-
-    The vectors are trained on one core, so that the same seed gives the same vectors.
+def main() -> None:
+    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of
+    numpy, pandas, scipy and scikit-learn.
 
     \b
-    Examples:
-      python -m recipes.mini.snippets corpus
-      python -m recipes.mini.snippets rankers
+    Example:
+      python -m recipes.mini.snippets
     """
-    if step == "corpus":
-        for name, records in build().items():
-            write_rows(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
-            click.echo(f"{len(records):,} {name} -> {CORPUS_FOLDER}")
-    else:
-        steady()
-        words = train_words(ranking.training_lines(load_snippets("mini")))
-        save_words(CORPUS_FOLDER / "words", words)
-        click.echo(f"{len(words):,} words -> {CORPUS_FOLDER}")
+    for name, records in build().items():
+        write_rows(CORPUS_FOLDER / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {CORPUS_FOLDER}")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_ho
 def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     lines = ("from scipy.special import comb, factorial",)
     first = DocExample("scipy.special.comb", 0, lines, (), "comb(5, 2)")
-    moved = problems.unimported(first, "comb")
+    moved = problems.unimported(first)
     assert moved.imports == ("import scipy.special", "from scipy.special import factorial")
     assert moved.target == "scipy.special.comb(5, 2)"
 

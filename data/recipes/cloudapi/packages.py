@@ -32,8 +32,6 @@ REASONS = {
     "open_signature": "operations whose signature takes anything or is unknown to Python",
     "no description of a known verb": "operations without a docstring that makes a sentence",
 }
-# the user is warned if fewer than this share of the package's operations can become tasks
-FEW = 0.05
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def build(
     files = frequency.source_files(corpus or sources)
     if not corpus:
         # a path that begins with the package's name shows that the file uses the package
-        inside = next((spec.service.replace(".", "/") for spec in index.specs), "")
+        inside = index.specs[0].service.replace(".", "/")
         files = ((f"{inside}/{path}", text) for path, text in files)
     counts, fates = frequency.count(watched(files, "counting", "files"), index)
     counts.to_csv(folder / FREQUENCIES)
@@ -103,8 +101,6 @@ def build(
         for name in COMPOSITION
         if name not in classes
     ]
-    if usable < FEW * len(operations):
-        warnings.append(f"only {share}: scores say little about the package as a whole")
     return OwnApi(index, asked, frequency.report(counts, fates), left_out, share, warnings)
 
 

@@ -248,15 +248,6 @@ def test_the_command_writes_what_every_other_command_reads(made, shop, tmp_path)
     assert load_tasks(tmp_path / packages.TASKS) == made.tasks
 
 
-def test_a_package_of_which_little_can_be_asked_is_a_warning(tmp_path):
-    one = 'def shut_it(door):\n    """Close the door."""\n'
-    names = "".join(f"def run{i}(): ...\n" for i in range(20))
-    (tmp_path / "dumb.py").write_text(one + names)
-    made = packages.build(str(tmp_path / "dumb"), tmp_path)
-    assert made.share == "1 of 21 operations can be asked for (4.8%)"
-    assert made.warnings[-1].startswith(f"only {made.share}")
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [

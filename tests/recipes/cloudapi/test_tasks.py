@@ -28,12 +28,6 @@ def test_every_class_has_the_same_providers_and_numbers_of_required_arguments():
 def test_counts_without_enough_frequent_apis_give_no_tasks():
     counts = pandas.DataFrame({"count_name": {"aws/s3.s3.put_object": 900}})
     index = ApiIndex(one for one in load_index().specs if one.service == "s3")
-    [(place, [spec])] = [
-        (place, specs)
-        for place, specs in tasks.candidates(index, counts).items()
-        if place[0] != "low"
-    ]
-    assert (place, spec.id) == (("high", "aws"), "aws/s3.s3.put_object")
     with pytest.raises(UserError, match="too few APIs with the same required arguments"):
         tasks.matched(index, counts)
 

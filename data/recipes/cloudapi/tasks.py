@@ -169,9 +169,8 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
 
     ``counts`` are as in ``build``. A kind is a class, a provider and a number of required
     arguments. Half of a kind's tasks have a count in the upper part of the class (``MIDDLE``), if
-    there are enough such APIs. If a kind runs short of APIs, an API gets more prompts than
-    ``prompts_of`` says. Raises UserError if the APIs are too few to give all classes the same
-    shares.
+    there are enough such APIs. No API gets a second prompt before all APIs of its kind have had
+    their first. Raises UserError if the APIs are too few to give all classes the same shares.
     """
     drawn = defaultdict[Any, list[Any]](list)
     chosen = list[CommentedApi]()
@@ -181,15 +180,12 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
             upper = counts.count_name[spec.id] > MIDDLE[name]
             part = name, provider, min(len(spec.required), N - 1), upper
             place = stable_order(spec.id, seed)
-            # sorting puts prompts within ``prompts_of`` first
-            drawn[part] += (
-                (i >= prompts_of(spec, seed), place, i, spec) for i in range(PROMPTS_PER_API)
-            )
+            drawn[part] += ((i, place, spec) for i in range(PROMPTS_PER_API))
 
     def half(*part: str | int) -> list[CommentedApi]:
         return [
             (spec, said)
-            for *_, i, spec in sorted(drawn[part])[: max(COMPOSITION.values())]
+            for i, _, spec in sorted(drawn[part])[: max(COMPOSITION.values())]
             for said in comments_of(spec)[i : i + 1]
         ]
 

@@ -165,15 +165,13 @@ def code_hash(one: Pair | Function) -> bytes:
     return hashlib.sha256("".join(f"{one.signature}{one.body}".split()).encode()).digest()
 
 
+@cache
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Return the tokenizer of all three families. It is trained on every third training function
-    and kept in TOOLGEN_WORK.
-    """
-    if not (place := TOOLGEN_WORK / "tokenizer").exists():
-        learned = training_functions()[::3]
-        texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
-        training.train_tokenizer(texts).save_pretrained(place)
-    return PreTrainedTokenizerFast.from_pretrained(place)
+    """Return the tokenizer of all three families, trained on every third training function."""
+    learned = training_functions()[::3]
+    return training.train_tokenizer(
+        f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned
+    )
 
 
 def pretrained(family: str) -> Path:
@@ -200,7 +198,6 @@ def pretrained(family: str) -> Path:
     return target
 
 
-@cache
 def usable_functions(filters: Filters) -> list[Function]:
     """Return the functions that have a docstring and pass the filters, including those that are
     held out. Packages for which Jedi takes too long (UNMARKED) are left out.

@@ -57,7 +57,7 @@ def world(tmp_path, monkeypatch):
     for name in ("TOOLGEN_WORK", "TOOLGEN_MODELS"):
         # not the name of a package, because this folder is among the sources
         monkeypatch.setattr(toolgen, name, tmp_path / "work-1")
-    for name in ("functions", "held_out_codes", "usable_functions"):
+    for name in ("functions", "held_out_codes", "tokenizer"):
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
 
 

@@ -520,8 +520,6 @@ def main(
       python -m recipes.mini.corpus tasks
       python -m recipes.mini.corpus models                          all of them
       python -m recipes.mini.corpus models --size small --seed 1 --out runs/other
-    On several GPUs:
-      accelerate launch -m recipes.mini.corpus models --size large
 
     Args:
         size: The model to train (STEP models).

@@ -1,8 +1,8 @@
 """Pre-trains every mini model: the code models and ToolGen's three families.
 
-One training loop serves all of them. It runs whole epochs from a seed, on a CPU or through
-accelerate on GPUs, and a killed run resumes from its last checkpoint. A training example is a pair
-(read, written) of token ids, of which only the written part is learned.
+One training loop serves all of them. It runs whole epochs from a seed, on a CPU or a GPU, and a
+killed run resumes from its last checkpoint. A training example is a pair (read, written) of token
+ids, of which only the written part is learned.
 
 Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). The loop here
 differs in four ways. Batches have about equally many tokens, not equally many rows. Documents are
@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from accelerate import Accelerator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim import AdamW, Muon, Optimizer
 from transformers import (
@@ -272,11 +272,10 @@ def pretrain(
     """
     # On a CPU, oneDNN keeps a program for each shape of a batch: 10 GB in 2,000 steps.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
-    accelerator = Accelerator(mixed_precision="bf16")
-    is_main = accelerator.is_main_process
-    own = accelerator.process_index
-    model = build(recipe.model, len(tokenizer), recipe.seed)
-    parts: list[Any] = [model, *optimizers(model, recipe)]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = build(recipe.model, len(tokenizer), recipe.seed).to(device)
+    opts = optimizers(model, recipe)
+    parts: list[Any] = [model, *opts]
     # in the hash of the examples, -1 marks the end of the read and of the written part
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(sequence) - 2 for sequence in tokens])
@@ -295,19 +294,17 @@ def pretrain(
         state = saved
         for part, one in zip(parts, state["parts"], strict=True):
             part.load_state_dict(one)
-    learner, *opts = accelerator.prepare(*parts)
     seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
     losses = []
     began = time.monotonic() - state["seconds"]
     for step in watched(range(state["step"], len(plan)), f"train {recipe.model}", "steps"):
-        # a process must take part in every step, even if there are fewer rows than processes
-        rows = plan[step][own :: accelerator.num_processes] or plan[step][:1]
-        shown = [[examples[n] for n in row] for row in rows]
+        shown = [[examples[n] for n in row] for row in plan[step]]
         batch = tensors(shown, model.config.is_encoder_decoder)
-        inputs = {name: one.to(accelerator.device) for name, one in batch.items()}
-        loss = learner(**inputs, use_cache=False).loss
-        accelerator.backward(loss)
-        accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
+        inputs = {name: one.to(device) for name, one in batch.items()}
+        with torch.autocast(device, torch.bfloat16):
+            loss = model(**inputs, use_cache=False).loss
+        loss.backward()
+        clip_grad_norm_(model.parameters(), recipe.clip)
         for opt in opts:
             for group in opt.param_groups:
                 group["lr"] = group["rate"] * rate(step, len(plan), recipe)
@@ -315,33 +312,34 @@ def pretrain(
             opt.zero_grad()
         losses.append(loss.detach())
         done = step + 1
-        last = step + 1 == len(plan)
+        last = done == len(plan)
         state |= {"step": done, "seconds": round(time.monotonic() - began, 1)}
         if last or done % LOG_EVERY == 0:
             mean = torch.stack(losses).mean().item()
             losses = []
-            line = {"step": done, "tokens": int(seen[step]), "loss": round(mean, 4)}
-            state["log"].append({**line, "seconds": state["seconds"]})
-        if is_main and (last or done % save_every == 0):
+            state["log"].append(
+                {
+                    "step": done,
+                    "tokens": int(seen[step]),
+                    "loss": round(mean, 4),
+                    "seconds": state["seconds"],
+                }
+            )
+        if last or done % save_every == 0:
             pd.DataFrame(state["log"]).to_csv(work / "log.csv", index=False)
             state["parts"] = [part.state_dict() for part in parts]
             with replacing(file) as partial:
                 torch.save(state, partial)
-    facts |= {
-        "seconds": state["seconds"],
-        "processes": accelerator.num_processes,
-        "device": f"{accelerator.device} ({processor()})",
-    }
-    if is_main:
-        part = out.with_name(f".{out.name}.partial")
-        shutil.rmtree(part, ignore_errors=True)  # an earlier run may have been killed here
-        model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]
-        tokenizer.save_pretrained(part)
-        shutil.copyfile(work / "log.csv", part / "log.csv")
-        text = json.dumps(facts, indent=1)
-        (part / "card.json").write_text(text + "\n", encoding="utf-8")
-        card = MINI_CARD.format(name=out.name, about=about, facts=text)
-        (part / "README.md").write_text(card, encoding="utf-8")
-        shutil.rmtree(out, ignore_errors=True)
-        part.rename(out)  # so the folder ``out`` is never incomplete
+    facts |= {"seconds": state["seconds"], "device": f"{device} ({processor()})"}
+    part = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(part, ignore_errors=True)  # an earlier run may have been killed here
+    model.to("cpu", torch.float16).save_pretrained(part)  # type: ignore[arg-type]
+    tokenizer.save_pretrained(part)
+    shutil.copyfile(work / "log.csv", part / "log.csv")
+    text = json.dumps(facts, indent=1)
+    (part / "card.json").write_text(text + "\n", encoding="utf-8")
+    card = MINI_CARD.format(name=out.name, about=about, facts=text)
+    (part / "README.md").write_text(card, encoding="utf-8")
+    shutil.rmtree(out, ignore_errors=True)
+    part.rename(out)  # so the folder ``out`` is never incomplete
     return facts

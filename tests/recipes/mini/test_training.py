@@ -6,7 +6,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from accelerate.state import AcceleratorState
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -27,7 +26,6 @@ RECIPE = PretrainingRecipe("tiny", epochs=2, packed=True, batch_tokens=128)
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    AcceleratorState._reset_state(reset_partial_state=True)  # another test may have set a precision
     shape = training.ARCHITECTURES["small"] | {"num_hidden_layers": 2, "hidden_size": 32}
     monkeypatch.setitem(training.ARCHITECTURES, "tiny", shape)
     t5 = training.ARCHITECTURES["t5"] | {"num_layers": 1, "num_decoder_layers": 1, "d_model": 32}

@@ -578,32 +578,25 @@ def draw() -> Iterator[dict[str, Any]]:
     """Yield the records of the benchmark, as they are written to problems.jsonl.gz, from the
     held-out examples.
 
-    ``by_perturbation`` in problems.yaml has the number of problems of each kind, and ``by_library``
-    divides these numbers among the libraries. No object gives a second example before all objects
-    have given their first. The same versions of the libraries give the same records.
+    ``numbers`` in problems.yaml has the number of problems of each library and kind. No object
+    gives a second example before all objects have given their first. The same versions of the
+    libraries give the same records.
     """
     ids = count()
-    given = 0.0
-    for library, share in TEXTS["by_library"].items():
-        tried = examples_of(library.lower())
-        before = given
-        given = given + share / sum(TEXTS["by_library"].values())
-        # cumulative shares are rounded, so that the numbers of all libraries add up to n
-        drawn = {
-            kind: round(n * given) - round(n * before)
-            for kind, n in TEXTS["by_perturbation"].items()
-        }
+    for library, numbers in TEXTS["numbers"].items():
+        found = [family for family in examined(examples_of(library.lower())) if family]
         number = 0
-        for family in chosen([found for found in examined(tried) if found], drawn):
-            for place, one in enumerate(family):
+        for family in chosen(found, numbers):
+            origin = number
+            for one in family:
                 is_asked = calls(one.object, one.expressions[1])
                 facts = {
                     "problem_id": next(ids),
-                    "library_problem_id": number + place,
+                    "library_problem_id": number,
                     "library": library,
                     "test_case_cnt": 2,
                     "perturbation_type": one.perturbation,
-                    "perturbation_origin_id": number,
+                    "perturbation_origin_id": origin,
                     "rule": one.rule,
                     "object": one.object if is_asked else "",
                     "example": int(one.origin.rpartition("#")[2]),
@@ -615,7 +608,7 @@ def draw() -> Iterator[dict[str, Any]]:
                     "code_context": one.context,
                     "metadata": facts,
                 }
-            number += len(family)
+                number += 1
 
 
 def calls(name: str, source: str) -> bool:

@@ -57,10 +57,7 @@ LONGEST, PRINTED = 2000, 600
 # the number of problems of each kind, the problems' words and templates, and code that compares
 # values
 TEXTS = tables("mini/problems.yaml")
-IMPORTS = "\n".join(TEXTS["imports"].values())
-# the names that the source of a value may use
-KNOWN: dict[str, Any] = {}
-exec(IMPORTS, KNOWN)
+IMPORTS = "\n".join(TEXTS["imports"].values())  # of the names in the sources of values
 # types of which ``repr`` gives a source
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
 EACH, REVERSED = "for each of a list", "then reversed"  # the rules of Difficult-Rewrite
@@ -119,8 +116,8 @@ def literal(value: object) -> Literal | None:
     with suppress(Exception):
         kind = kind_of(value)
         source = source_of(value)
-        known = {**KNOWN}
-        exec(TEXTS["same"][kind], known)
+        known: dict[str, Any] = {}
+        exec(f"{IMPORTS}\n{TEXTS['same'][kind]}", known)
         known["same"](eval(source, known), value)
         shown = source if kind in ("number", "exact") else repr(value)
         if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
@@ -219,7 +216,6 @@ def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, A
     out = io.StringIO()
     with warnings.catch_warnings(action="error"), redirect_stdout(out), redirect_stderr(out):
         exec("\n".join([*example.imports, setup, f"result = {target}"]), known)
-    del known["__builtins__"]
     found = literal(known["result"])
     others = (literal(value) for name, value in known.items() if name != "result")
     if out.getvalue() or found is None or found in others:

@@ -22,8 +22,8 @@ from transformers import PreTrainedTokenizerFast
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.paths import write_lines
 from lookuplab.models.training import Recipe
+from lookuplab.paths import write_lines
 from lookuplab.python_sources import python_files
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady

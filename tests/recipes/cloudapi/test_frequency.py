@@ -69,8 +69,8 @@ def test_sdk_sources_are_known_by_their_path():
     sdks = "boto3/session.py v/botocore/auth.py azure/mgmt/compute/models.py"
     sdks += " azure-storage-blob/azure/storage/blob/_models.py azure-sdk-for-python/sdk/x.py"
     users = (
-        "examples/boto3/upload.py azure/upload.py azure-samples/x.py azure/cosmos/agent_memory/x.py "
-        "src/azure-cli/azure/cli/command_modules/vm/custom.py"
+        "examples/boto3/upload.py azure/upload.py azure-samples/x.py "
+        "azure/cosmos/agent_memory/x.py src/azure-cli/azure/cli/command_modules/vm/custom.py"
     )
     files = {path: f"import boto3\n# {path}" for path in f"{sdks} {users}".split()}
     assert count(files.items(), INDEX)[1]["SDK source"] == len(sdks.split())

@@ -36,9 +36,7 @@ AGAIN = 7, 107, 207
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """Set up a work folder in which the sources are the packages ``one`` and ``two``, and the
-    repository ``kept`` is held out.
-    """
+    """Let the sources be the packages ``one`` and ``two``, and hold out the repository ``kept``."""
     files = {
         f"{'one' if n < 100 else 'two'}/code{n}.py": map(DEFINED.format, range(n, n + 20))
         for n in range(0, 300, 20)
@@ -54,9 +52,6 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
     monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
-    for name in ("TOOLGEN_WORK", "TOOLGEN_MODELS"):
-        # not the name of a package, because this folder is among the sources
-        monkeypatch.setattr(toolgen, name, tmp_path / "work-1")
     for name in ("functions", "held_out_codes", "tokenizer"):
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
 
@@ -88,8 +83,7 @@ def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash():
 def test_the_split_is_that_of_the_whole_class_or_function():
     drawn = [toolgen.split_of(f"p/a.py:C{n}.f#1") for n in range(4000)]
     assert drawn == [toolgen.split_of(f"p/a.py:C{n}.g.<locals>#77") for n in range(4000)]
-    shares = Counter(drawn)
-    assert 150 < shares["test"] < 250 and 150 < shares["development"] < 250
+    assert 150 < drawn.count("test") < 250
 
 
 @pytest.mark.usefixtures("world")

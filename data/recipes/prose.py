@@ -1,10 +1,9 @@
 """Extracts plain text and sentences from the documentation of packages and libraries.
 
-The first half reads the docstrings of packages, whose first sentence becomes a description in a
-prompt. The second half reads the numpydoc docstrings of the mini world, whose sentences become
-questions and descriptions of snippets. The two halves find sentences by different rules. Both rules
-stay, because a shared rule would change the committed tasks, texts and models. ToolGen finds the
-first sentence by a third rule, the paper's (``toolgen.functions``).
+Two rules find sentences: ``sentences`` in descriptions of APIs, and ``prose_sentences`` in the
+numpydoc docstrings of the mini world. Both rules stay, because a shared rule would change the
+committed tasks, texts and models. ToolGen finds the first sentence by a third rule, the paper's
+(``toolgen.functions``).
 """
 
 import re
@@ -15,9 +14,6 @@ from itertools import pairwise
 # initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# the docstrings of compiled functions begin with a signature, the docstrings of some generated
-# clients with the bare name
-_SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?|\w+_\w+", re.DOTALL)
 # matches the space between two sentences of a numpydoc docstring
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
 # matches in a paragraph with code, directives, formulas or headings
@@ -29,7 +25,6 @@ _MARKUP = (
     (r"\s*\[\w+\]_", ""),
     (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
 )
-_LONGEST_SUMMARY = 300  # characters
 
 
 def sentences(text: str) -> list[str]:
@@ -42,20 +37,6 @@ def sentences(text: str) -> list[str]:
         cuts = [end for end in ends if not _ABBREVIATION.search(line, 0, end)]
         found += [line[start:end].strip() for start, end in pairwise([0, *cuts, len(line)])]
     return [*filter(None, found)]
-
-
-def first_sentence(docstring: str) -> str:
-    """Return the first sentence of a docstring as plain text, or "" if neither of the first two
-    paragraphs is prose.
-    """
-    for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
-        text = plain(paragraph)
-        if text and not paragraph.startswith("..") and not _SIGNATURE.fullmatch(text):
-            return sentences(text)[0]
-    return ""
-
-
-# numpydoc
 
 
 def prose_sentences(text: str) -> list[str]:
@@ -100,5 +81,5 @@ def first_paragraph(document: str) -> str:
         if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
             text = plain(text, _MARKUP[:2])
             no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
-            return "" if no_prose or len(text) > _LONGEST_SUMMARY else text
+            return "" if no_prose or len(text) > 300 else text
     return ""

@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from types import ModuleType
-from typing import Any, is_typeddict
+from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.cloudapi.specs import from_json
@@ -181,7 +181,7 @@ def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, Any, bool
             return
     client = module.__name__
     declared = getattr(module, "__all__", None)
-    for name in sorted({*(declared or dir(module))}):
+    for name in sorted(set(declared or dir(module))):
         if name.startswith("_"):
             continue
         try:
@@ -218,7 +218,7 @@ def _apis(
     is_class = inspect.isclass(value)
     error = is_class and issubclass(value, BaseException)
     yield inspected(("python", package, client, name), value, operation=not error), False
-    if not is_class or error or is_typeddict(value):
+    if not is_class or error:
         return
     above = {None}
     above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
@@ -229,9 +229,9 @@ def _apis(
         static = inspect.getattr_static(value, method, None)
         bound = isinstance(static, classmethod | staticmethod)
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
-        kind = {"module": client, "operation": _is_own(owner, package) and not bound}
+        asked = _is_own(owner, package) and not bound
         spot = "python", package, f"{client}.{name}", method
-        yield inspected(spot, function, not bound, **kind), owner in above
+        yield inspected(spot, function, not bound, module=client, operation=asked), owner in above
 
 
 def main() -> None:

@@ -85,14 +85,14 @@ def build(
     usable = 0
     for spec in operations:
         if (reason := tasks.obstacle(spec, tasks.IN_PACKAGES)) or not any(wordings(spec, 1)):
-            left_out[REASONS.get(reason, reason)] += 1
+            left_out[REASONS[reason]] += 1
         else:
             usable += 1
     share = f"{usable:,} of {len(operations):,} operations can be asked for"
-    share += f" ({usable / max(1, len(operations)):.1%})"
     if not usable:
         why = ", ".join(f"{times:,} {reason}" for reason, times in left_out.most_common())
         raise UserError(f"no API of {name} can be asked for: {why}")
+    share += f" ({usable / len(operations):.1%})"
     asked = tasks.build(index, counts, seed, per_class)
     tasks.write_tasks(asked, folder / TASKS)
     classes = {task.frequency for task in asked}

@@ -27,11 +27,10 @@ from lookuplab.cloudapi.specs import (
 )
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
-from recipes.prose import first_sentence
+from recipes.prose import opening_sentence
 
 LONGEST_DOCUMENTATION = 5_000  # characters of full documentation that are kept (Appendix B.1)
 COMMON = 4  # a name that more than this many clients have does not tell which service is meant
-ApiPlace = tuple[str, str, str, str]  # provider, service, client, name
 Described = tuple[ApiSpec, str]  # the specification of an API, and its documentation
 
 
@@ -88,7 +87,10 @@ def signature(function: Callable[..., object], unbound: bool = False) -> Signatu
 
 
 def inspected(
-    place: ApiPlace, function: Callable[..., object], unbound: bool = False, **more: Any
+    place: tuple[str, str, str, str],
+    function: Callable[..., object],
+    unbound: bool = False,
+    **more: Any,
 ) -> Described:
     """Return (specification, docstring) of a Python callable. ``place`` is its (provider, service,
     client, name), and ``more`` contains further fields of the specification. The docstring is cut
@@ -96,7 +98,9 @@ def inspected(
     """
     docstring = inspect.getdoc(function) or ""
     parameters = signature(function, unbound)
-    spec = ApiSpec(*place, parameters, description=first_sentence(docstring), **more)
+    spec = ApiSpec(
+        *place, parameters, description=opening_sentence(docstring.partition("\n:")[0]), **more
+    )
     if {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters} and not spec.required:
         spec = replace(spec, flags=("open_signature",))
     return spec, docstring[:LONGEST_DOCUMENTATION]

@@ -10,17 +10,12 @@ from lookuplab.cloudapi.tasks import ApiTask, stable_order
 ASKING = 0x0090DB87  # the seed of every draw: the hash of the commit that added the design
 
 
-def drawn(text: str) -> str:
-    """Return a sort key that shuffles APIs, tasks or texts. Every draw of the design uses it."""
-    return stable_order(text, ASKING)
-
-
 def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
     """Return the tasks for models that ask for documentation. They are chosen from the ``further``
     tasks: at most two for every second API.
     """
-    tasks = sorted(further, key=lambda task: drawn(task.id))
+    tasks = sorted(further, key=lambda task: stable_order(task.id, ASKING))
     never = {task.target: not task.count_name for task in tasks}
-    apis = sorted(never, key=lambda api: (never[api], drawn(api)))
+    apis = sorted(never, key=lambda api: (never[api], stable_order(api, ASKING)))
     # the other APIs were used to teach the models to ask
     return [one for api in apis[1::2] for one in [t for t in tasks if t.target == api][:2]]

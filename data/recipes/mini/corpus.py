@@ -110,7 +110,7 @@ def pools() -> dict[str, dict[str, int]]:
                 rng = Random(f"count {DRAW} {api}")
                 top = math.log(HIGHEST_COUNT[pool] + 1)
                 found[pool][api] = int(math.exp(rng.uniform(0, top))) if counted else 0
-    return dict(found)
+    return found
 
 
 def build_tasks() -> dict[Path, list[ApiTask]]:

@@ -59,7 +59,7 @@ LONGEST, PRINTED = 2000, 600
 TEXTS = tables("mini/problems.yaml")
 IMPORTS = "\n".join(TEXTS["imports"].values())  # of the names in the sources of values
 # types of which ``repr`` gives a source
-PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
+PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, type(pd.NaT))
 EACH, REVERSED = "for each of a list", "then reversed"  # the rules of Difficult-Rewrite
 
 
@@ -149,7 +149,7 @@ def kind_of(value: object) -> str:
             inexact = (np.ndarray, np.generic, float, tuple, list)
             compared = any(isinstance(part, inexact) for part in parts)
             return "sequence" if compared else "exact" if parts else ""
-        case str() | dict() | pd.Timestamp() | pd.Timedelta() | pd.Period():
+        case str() | dict() | pd.Timestamp() | pd.Timedelta():
             return "exact" if value else ""
     return "array" if type(value) is np.ndarray else ""
 
@@ -166,7 +166,7 @@ def source_of(value: object) -> str:
             return repr(float(f"{value:.10g}"))
         case complex():
             return f"complex({source_of(value.real)}, {source_of(value.imag)})"
-        case np.bool_() | np.number() | np.str_():
+        case np.bool_() | np.number():
             return source_of(value.item())
         case tuple():
             return f"({', '.join(map(source_of, value))}{',' * (len(value) == 1)})"
@@ -585,7 +585,6 @@ def draw() -> Iterator[dict[str, Any]]:
         for family in chosen(found, numbers):
             origin = number
             for one in family:
-                is_asked = calls(one.object, one.expressions[1])
                 facts = {
                     "problem_id": next(ids),
                     "library_problem_id": number,
@@ -594,7 +593,7 @@ def draw() -> Iterator[dict[str, Any]]:
                     "perturbation_type": one.perturbation,
                     "perturbation_origin_id": origin,
                     "rule": one.rule,
-                    "object": one.object if is_asked else "",
+                    "object": one.object if calls(one.object, one.expressions[1]) else "",
                     "example": int(one.origin.rpartition("#")[2]),
                     "expressions": one.expressions,
                 }

@@ -95,7 +95,7 @@ def build() -> dict[str, list[dict[str, Any]]]:
     ]:
         # if several objects share a snippet, it gets the id of a held-out object, if there is one
         by_code.setdefault(_key(snippet.code), snippet)
-    kept = set(by_code.values())
+    kept = {*by_code.values()}
     return {
         "snippets": [*map(vars, by_code.values())],
         "queries_valid": [*_queries(requests["development"], kept)],

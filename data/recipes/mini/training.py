@@ -263,9 +263,8 @@ def pretrain(
     out: Path,
     about: str,
     save_every: int = 100,
-) -> dict[str, Any]:
-    """Train a model to the end, write it in fp16 with its card to the folder ``out``, and return
-    the facts on the card.
+) -> None:
+    """Train a model to the end, and write it in fp16 with its card to the folder ``out``.
 
     The folder ``work`` contains the checkpoint, which is saved every ``save_every`` steps, and
     log.csv, which has the mean loss of every LOG_EVERY steps in nats per token.
@@ -342,4 +341,3 @@ def pretrain(
     (part / "README.md").write_text(card, encoding="utf-8")
     shutil.rmtree(out, ignore_errors=True)
     part.rename(out)  # so the folder ``out`` is never incomplete
-    return facts

@@ -71,7 +71,7 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
         TemporaryFile("w+", errors="replace") as errors,
     ):
         reader = subprocess.Popen(
-            [sys.executable, "-Bm", __name__, package, str(int(every_path)), *folders],
+            [sys.executable, "-Bm", __name__, package, str(every_path), *folders],
             cwd=empty,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
             stdin=subprocess.DEVNULL,
@@ -246,7 +246,7 @@ def main() -> None:
         for name in [*sys.modules] if folders else ():
             if name.split(".")[0] == package.split(".")[0]:
                 del sys.modules[name]
-        for line in read(package, every_path == "1"):
+        for line in read(package, every_path == "True"):
             print(json.dumps(line), file=report, flush=True)
     os._exit(0)  # exits at once, even if the package has started threads
 

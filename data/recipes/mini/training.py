@@ -272,7 +272,8 @@ def pretrain(
     # On a CPU, oneDNN keeps a program for each shape of a batch: 10 GB in 2,000 steps.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = build(recipe.model, len(tokenizer), recipe.seed).to(device)
+    model = build(recipe.model, len(tokenizer), recipe.seed)
+    model.to(device)  # type: ignore[arg-type]
     opts = optimizers(model, recipe)
     parts: list[Any] = [model, *opts]
     # in the hash of the examples, -1 marks the end of the read and of the written part

@@ -96,12 +96,6 @@ def test_rows_of_a_file_are_read_and_those_without_text_reported(tmp_path, capfd
     assert "rows without text, left out: 1" in capfd.readouterr().err
 
 
-def test_a_text_that_is_a_number_is_left_out_and_reported(tmp_path, capfd):
-    (tmp_path / "rows.jsonl").write_text('{"content": 1, "path": 2}')
-    assert not [*source_files(str(tmp_path))]
-    assert "rows without text, left out: 1" in capfd.readouterr().err
-
-
 def test_the_scripts_of_a_folder_are_read(tmp_path, monkeypatch):
     (tmp_path / "c.py").write_text("\ufeffg()", encoding="utf-8")
     (tmp_path / "notes.txt").touch()

@@ -16,7 +16,7 @@ from lookuplab.cloudapi.policies import Rows, by_class, expected, outcome, polic
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.models import Completion
-from lookuplab.scoring.rates import Rate, averages, of_change
+from lookuplab.scoring.rates import averages, of_change
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 
@@ -46,13 +46,10 @@ def perplexity_rows(
     for label, mask in by_class(first).items():
         for (metric, name), values in numbers.items():
             (mean,) = averages(values[mask, None], first.cluster[mask], tokens[mask])
-            value = mean.value
-            low = mean.low
-            high = mean.high
             if metric == "perplexity":
-                value, low, high = math.exp(value), math.exp(low), math.exp(high)
-            number = Rate(value, low, high, int(mask.sum()), mean.clusters)
-            rates[f"{name}/{label}", metric] = number
+                value, low, high = map(math.exp, (mean.value, mean.low, mean.high))
+                mean = replace(mean, value=value, low=low, high=high)
+            rates[f"{name}/{label}", metric] = replace(mean, n=int(mask.sum()))
     return rows_of(first, rates)
 
 

@@ -103,6 +103,13 @@ def best(means: np.ndarray) -> np.ndarray:
     return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
 
 
+def best_on_others(values: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """Return, for each fold, the index of the threshold that is best on the other folds.
+    ``values``, (tasks, thresholds), are outcomes, and ``fold``, (tasks,), are the tasks' folds.
+    """
+    return np.array([best(values[fold != part].mean(axis=0)) for part in range(fold.max() + 1)])
+
+
 def _range_around(at: int, near: np.ndarray) -> list[int]:
     """Return the first and the last index of the run of True values in ``near``, (n,), that
     contains the index ``at``. The entry ``at`` itself counts as True.
@@ -267,7 +274,7 @@ def held_out_rows(
     values = curve(passes, thresholds, retriever)
     fold = folds(first.cluster, first.frequency, count, seed)
     at = best(values.mean(axis=0))
-    chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
+    chosen = best_on_others(values, fold)
     ways = {
         "fixed": curve(passes, fixed, retriever),
         "best_in_sample": values[:, at],

@@ -72,7 +72,7 @@ def _same(came: Any, wanted: Any, near: float) -> bool:
     if isinstance(wanted, Mapping):
         return (
             isinstance(came, Mapping)
-            and set(came) == set(wanted)
+            and came.keys() == wanted.keys()
             and all(_same(came[key], value, near) for key, value in wanted.items())
         )
     if hasattr(wanted, "__len__"):
@@ -88,18 +88,14 @@ def _same(came: Any, wanted: Any, near: float) -> bool:
         return False
 
 
-def _short(value: Any, most: int = 300) -> str:
-    text = repr(_plain(value))
-    return text if len(text) <= most else text[:most] + " ..."
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with the numbers and arrays of numpy, pandas and torch converted to Python's
-    own numbers and lists.
+def _short(value: Any) -> str:
+    """Return a value as a text of at most about 300 characters. The numbers and arrays of numpy,
+    pandas and torch look like Python's own numbers and lists.
     """
-    if isinstance(value, tuple | list):
-        return type(value)(map(_plain, value))
-    return value.tolist() if hasattr(value, "tolist") else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    with numpy.printoptions(legacy="1.25"):  # 0.5 instead of np.float64(0.5)
+        text = repr(value)
+    return text if len(text) <= 300 else text[:300] + " ..."
 
 
 if shell := get_ipython():  # None outside of a notebook

@@ -3,30 +3,30 @@ that is still open a second time when the cell ends.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import count, pairwise
 
 import matplotlib.pyplot as plt
 import numpy
+import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lookuplab.results.looks import DARK, GREY, STYLE
+from lookuplab.results.looks import DARK, STYLE
 
-BLUE, ORANGE, RED = "#2171b5", "#e08214", "#b2182b"
+BLUE, ORANGE = "#2171b5", "#e08214"
 # token -> (the text that is written next to the token, the tree below the token)
 Tree = Mapping[str, tuple[str, "Tree"]]
 
 
 @contextmanager
-def _sheet(title: str, width: float, height: float, bare: bool = True) -> Iterator[Axes]:
+def _sheet(title: str, height: float) -> Iterator[Axes]:
     with plt.style.context(STYLE):
-        figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+        figure, axes = plt.subplots(figsize=(7.5, height), layout="constrained")
         axes.set_title(title)
-        axes.axis("off" if bare else "on")
         yield axes
         plt.close(figure)
 
@@ -35,39 +35,32 @@ def tree(root: Tree, chosen: Sequence[str] = (), title: str = "", start: str = "
     """Draw a tree of tokens from left to right, with the token ``start`` at its root and the path
     ``chosen`` as a thick line.
     """
-    rows = sum(1 for _ in _leaves(root))
-    with _sheet(title, 7.5, max(1.6, 0.34 * rows + 0.7)) as axes:
-        _branches(axes, {start: ("", root)}, [start, *chosen], 0, [0])
-        axes.set_xlim(-0.3, _depth(root) + 0.6)
+    rows = count()
+    with _sheet(title, 1.6) as axes:
+        _branches(axes, {start: ("", root)}, [start, *chosen], 0, rows)
+        axes.figure.set_figheight(max(1.6, 0.34 * next(rows) + 0.7))
+        axes.margins(x=0.1)
+        axes.axis("off")
         axes.invert_yaxis()
     return axes.figure
 
 
-def _leaves(node: Tree) -> Iterator[str]:
-    for token, (_, below) in node.items():
-        yield from _leaves(below) if below else [token]
-
-
-def _depth(node: Tree) -> int:
-    return max((1 + _depth(below) for _, below in node.values()), default=0)
-
-
-def _branches(axes: Axes, node: Tree, path: Sequence[str], depth: int, row: list) -> list[float]:
+def _branches(
+    axes: Axes, node: Tree, path: list[str], depth: int, rows: Iterator[int]
+) -> list[float]:
     """Draw the tokens of a node at the horizontal position ``depth``, and the trees below them.
-    Return the tokens' vertical positions. ``row[0]`` is the next free vertical position.
+    Return the tokens' vertical positions. ``rows`` yields the free vertical positions.
     """
     heights = []
     for token, (beside, below) in node.items():
-        on_path = bool(path) and path[0] == token
-        ends = _branches(axes, below, path[1:] if on_path else (), depth + 1, row)
-        at = float(numpy.mean(ends)) if ends else row[0]
-        row[0] += not ends
-        for end, (name, _) in zip(ends, below.items(), strict=True):
-            thick = on_path and len(path) > 1 and path[1] == name
-            colour, width = (BLUE, 3) if thick else ("#bbbbbb", 1)
+        on_path = path[:1] == [token]
+        ends = _branches(axes, below, path[1:] if on_path else [], depth + 1, rows)
+        at = float(numpy.mean(ends)) if ends else next(rows)
+        for end, name in zip(ends, below, strict=True):
+            colour, width = (BLUE, 3) if [token, name] == path[:2] else ("#bbbbbb", 1)
             axes.plot([depth, depth + 1], [at, end], color=colour, linewidth=width, zorder=1)
-        box = {"boxstyle": "round", "facecolor": "#d6e6f4" if on_path else "white"}
-        box |= {"edgecolor": BLUE if on_path else "#bbbbbb", "linewidth": 2 if on_path else 1}
+        face, edge, width = ("#d6e6f4", BLUE, 2) if on_path else ("white", "#bbbbbb", 1)
+        box = {"boxstyle": "round", "facecolor": face, "edgecolor": edge, "linewidth": width}
         text = f"{token}  {beside}".rstrip()
         axes.text(depth, at, text, bbox=box, ha="center", va="center", fontsize=9, zorder=2)
         heights.append(at)
@@ -81,23 +74,19 @@ def intervals(
     xlabel: str = "",
     verdicts: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a dashed line.
-    The verdict on each interval is written next to it. By default, the verdict says whether the
+    """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a vertical line.
+    The verdict on each interval is written after its name. By default, the verdict says whether the
     claim "greater than the bound" holds, fails or is open.
     """
-    names = [name for name, *_ in rows]
-    with _sheet(title, 7.5, 0.36 * len(rows) + 1.1, bare=False) as axes:
-        axes.axvline(bound, color=DARK, linestyle=(0, (5, 3)))
-        for at, (name, low, value, high) in enumerate(rows):
-            found = "holds" if low > bound else "fails" if high < bound else "open"
-            colour, marker = {"holds": (BLUE, "o"), "fails": (RED, "s")}.get(found, (GREY, "D"))
-            axes.plot([low, high], [at, at], color=colour, linewidth=2)
-            axes.plot(value, at, marker, color=colour)
-            said = (verdicts or {}).get(name, found)
-            axes.annotate(said, (1.01, at), xycoords=axes.get_yaxis_transform(), va="center")
-        axes.set(yticks=range(len(names)), yticklabels=names, xlabel=xlabel)
-        axes.set_ylim(len(names) - 0.5, -0.5)
-    return axes.figure
+    from lookuplab.results.plots import dots_with_intervals  # imports seaborn, which takes a second
+
+    table = pandas.DataFrame(rows, columns=["name", "ci_low", "value", "ci_high"])
+    sides = [table.ci_low > bound, table.ci_high < bound]
+    said = table.name.map(verdicts) if verdicts else numpy.select(sides, ["holds", "fails"], "open")
+    named = (table.name + ": " + said).str.removesuffix(": ")
+    table = table.assign(condition=named, metric="value", model="")
+    marks = {f"{bound:g}": bound}
+    return dots_with_intervals(table, "value", panels=None, marks=marks, title=title, xlabel=xlabel)
 
 
 def simulated(
@@ -112,7 +101,7 @@ def simulated(
     every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
     edges = _edges(every)
     looks = {"color": BLUE, "alpha": 0.75}, {"color": ORANGE, "histtype": "step", "linewidth": 2.5}
-    with _sheet(title, 7.5, 3, bare=False) as axes:
+    with _sheet(title, 3) as axes:
         for (name, values), look in zip(worlds.items(), looks, strict=False):
             axes.hist(values, bins=edges, label=name, **look)
         for name, place in seen.items():
@@ -128,43 +117,36 @@ def simulated(
     return axes.figure
 
 
-def _edges(values: numpy.ndarray, most: int = 40) -> numpy.ndarray:
-    """Return the edges of about ``most`` bins or fewer. If all values are multiples of one step,
-    like shares of n tasks, each bin is a whole number of steps wide. Otherwise some bins would
-    contain more possible values than others and look too high.
+def _edges(values: numpy.ndarray) -> numpy.ndarray:
+    """Return the edges of about 40 bins or fewer. Each bin is a whole number of steps wide, where a
+    step is the smallest difference between two values, such as a share of one in n tasks. Otherwise
+    some bins would contain more possible values than others and look too high.
     """
     different = numpy.unique(values.round(9))
-    step = numpy.diff(different).min(initial=numpy.inf)
-    low = different[0]
-    high = different[-1]
-    if len(different) == 1:
-        return numpy.array([low - 0.5, low + 0.5])
-    places = (different - low) / step
-    if not numpy.allclose(places, places.round(), atol=1e-3):
-        return numpy.histogram_bin_edges(values, most)
-    wide = step * -(-(places[-1] + 1) // most)
+    step = numpy.diff(different).min() if len(different) > 1 else 1
+    low, high = different[0], different[-1]
+    wide = step * numpy.ceil(((high - low) / step + 1) / 40)
     return numpy.arange(low - step / 2, high + wide, wide)
 
 
-def continuations(
-    names: Iterable[str], start: str, widths: Sequence[int] = (3, 2, 2)
-) -> tuple[Tree, list[str]]:
+def continuations(names: Iterable[str], start: str) -> tuple[Tree, list[str]]:
     """Return (tree, path) for the words that follow the word ``start`` in a list of names. The path
     takes the most probable word at each step. The text next to a word is its probability after the
-    word before it. ``widths`` are the maximum numbers of words to show after a word, by depth.
+    word before it.
     """
-    counts: dict[str, Counter[str]] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
-        words = [*re.findall("_?[^_]+", name), "("]
-        for word, after in pairwise(words):
-            counts.setdefault(word, Counter())[after] += 1
+        for word, after in pairwise([*re.findall("_?[^_]+", name), "("]):
+            counts[word][after] += 1
 
-    def below(word: str, wide: Sequence[int]) -> Tree:
-        after = counts.get(word, Counter())
-        best = after.most_common(wide[0]) if wide else ()
-        return {one: (f"{n / after.total():.2f}", below(one, wide[1:])) for one, n in best}
+    def below(word: str, most: int, *further: int) -> Tree:
+        after = counts[word]
+        return {
+            one: (f"{n / after.total():.2f}", below(one, *further) if further else {})
+            for one, n in after.most_common(most)
+        }
 
-    root = node = below(start, widths)
+    root = node = below(start, 3, 2, 2)  # at most so many words after a word, by depth
     path: list[str] = []
     while node:
         path.append(next(iter(node)))
@@ -172,14 +154,14 @@ def continuations(
     return root, path
 
 
-def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
+def choice(walked, at: int) -> tuple[Tree, list[str]]:
     """Return (tree, path) for a call of the completion tool. The tree has the tokens of the names
     that the tool offered after step ``at`` of ``walked`` (a ``toolgen.explorer.Walk``). The path
     spells the name that was written.
 
     The text next to a first token is the probability that the model gives the token without the
-    constraint. The tree has at most ``most`` names: the written one, and those with the most
-    probable first tokens.
+    constraint. The tree has at most 12 names: the written one, and those with the most probable
+    first tokens.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece
@@ -187,7 +169,7 @@ def choice(walked, at: int, most: int = 12) -> tuple[Tree, list[str]]:
     written = [step.token for step in walked.steps[at + 1 :]]
     done = next((name for name in names if list(name) == written[: len(name)]), ())
     root: Tree = {}
-    for name in [done, *(one for one in names if one != done)][:most]:
+    for name in [done, *(one for one in names if one != done)][:12]:
         node = root
         for depth, token in enumerate(name):
             beside = f"{float(likely[token]):.2f}" if depth == 0 else ""

@@ -15,9 +15,9 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.cloudapi.bench import DESIGN
-from lookuplab.cloudapi.policies import CLASS_ORDER, Rows
+from lookuplab.cloudapi.policies import CLASS_ORDER, INTERVALS, Rows
 from lookuplab.cloudapi.tasks import ApiTask
-from lookuplab.scoring.rates import Array, of_change, of_number, of_share, over_seeds, row
+from lookuplab.scoring.rates import Array, of_number, over_seeds, row
 
 DESIGNS = ("name", "description", "specification", DESIGN)
 SHOWN = ("base", *DESIGNS, "wrong", "copied")
@@ -32,15 +32,15 @@ def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
     A seed is left out if the model was not trained with this seed for every share.
     """
     table = pd.read_csv(paths.located(file), dtype={"share": str, "seed": str})
-    table = table.fillna({"share": "", "seed": ""})
+    # the model before the training has no seed; a name, because pandas treats an empty column name
+    # as missing
+    table = table.fillna({"share": "", "seed": "before"})
     found: dict[str, dict[str, pd.DataFrame]] = {}
     for size, rows in table.groupby("size", sort=False):
         trained = rows[rows.share != ""]
         shares = trained.groupby("seed").share.nunique()
         whole = shares.index[shares == trained.share.nunique()]
-        # the empty seed gets a name, because pandas treats an empty column name as missing
-        rows = rows[rows.seed.isin([*whole, ""])].replace({"seed": {"": "before"}})
-        parts = rows.groupby("share")
+        parts = rows[rows.seed.isin([*whole, "before"])].groupby("share")
         order = sorted(parts.groups, key=lambda share: Fraction(share or -1))
         found[f"mini-{size}"] = {
             share: parts.get_group(share).pivot(index="id", columns="seed", values=list(SHOWN))
@@ -83,11 +83,12 @@ def share_rows(
     def add(condition: str, metric: str, values: Array, by_class: bool = False) -> None:
         if np.isnan(values).any():  # models of this size were not tested with this design
             return
-        kind = of_share if metric.endswith("percent") else of_change
+        kind = INTERVALS.get(metric.rpartition("_")[2], of_number)
         for label, mask in parts.items() if by_class else [("", parts[""])]:
-            rate = over_seeds(values[mask], clusters[mask], kind).percent()
+            number = over_seeds(values[mask], clusters[mask], kind)
+            number = number if kind is of_number else number.percent()
             sides = " - ".join(f"{side}{label}" for side in condition.split(" - "))
-            rows.append(row(model, sides, metric, rate))
+            rows.append(row(model, sides, metric, number))
 
     for share, frame in frames.items():
         head = f"share_{float(Fraction(share)):g}" if share else "before"
@@ -107,10 +108,8 @@ def share_rows(
         lines = lines / (tokens["specification"] - tokens["name"])
         prices["specification beyond name"] = lines - prices["name"]
         for name, price in prices.items():
-            if not np.isnan(price).any():
-                # 1e4: from a share per token to points (percent) per 100 tokens
-                each = over_seeds(1e4 * price, clusters, of_number)
-                rows.append(row(model, f"{head}/{name}", "points_per_100_tokens", each))
+            # 1e4: from a share per token to points (percent) per 100 tokens
+            add(f"{head}/{name}", "points_per_100_tokens", 1e4 * price)
     if {"0", "1"} <= frames.keys() and len(frames["1"]["base"].columns) > 1:
         more = {shown: (frames["1"][shown] - frames["0"][shown]).to_numpy() for shown in SHOWN}
         add("share_1/base - share_0/base", "valid_change_points", more["base"])

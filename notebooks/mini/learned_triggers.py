@@ -32,34 +32,46 @@ from lookuplab.models import Model, complete, score
 from lookuplab.models.names import mini_models
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.toolgen.pairs import MARK
-from lookuplab_notebooks.cloudapibench.triggers import best, curve, folds, looked_up, lowest
+from lookuplab_notebooks.cloudapibench.triggers import (
+    best_on_others,
+    curve,
+    folds,
+    looked_up,
+    lowest,
+)
 
 # how often an API was in the training texts: label -> highest count
 BANDS = {"0": 0, "1-3": 3, "4-10": 10, "11-30": 30, "31-100": 100, "101-300": 300, "301-600": 600}
 RULES = {"dag_index_lookup": 0.8, "dag_plus_plus": 0.8, "asked": 0.5}  # policy -> threshold
 # pairs (new, old) of "<arm> <order>"; errors-seed1 is the arm *errors*, trained with another seed
-COMPARED = [("errors asked", "errors confidence"), ("errors asked", "base confidence")]
-COMPARED += [("errors asked", "frequency asked"), ("errors asked", "errors random")]
-COMPARED += [("errors confidence", "base confidence"), ("unmarked confidence", "base confidence")]
-COMPARED += [(new.replace("errors", "errors-seed1"), old) for new, old in COMPARED[1:3]]
-COMPARED += [("errors-seed1 asked", "errors-seed1 confidence")]
+COMPARED = (
+    ("errors asked", "errors confidence"),
+    ("errors asked", "base confidence"),
+    ("errors asked", "frequency asked"),
+    ("errors asked", "errors random"),
+    ("errors confidence", "base confidence"),
+    ("unmarked confidence", "base confidence"),
+    ("errors-seed1 asked", "base confidence"),
+    ("errors-seed1 asked", "frequency asked"),
+    ("errors-seed1 asked", "errors-seed1 confidence"),
+)
 
 
 @dataclass(frozen=True)
 class Answered:
     """The answers of one model. ``passes`` are its three passes.
 
-    ``shown``, (tasks,), are the names of the APIs in the wrong documents. ``queries`` has further
-    passes, with the document that BM25 ranks first for another query: "comment" (the words of the
-    task's comment) or "both" (the API of the first answer, and the words of the comment).
+    ``queries`` has further passes, with the document that BM25 ranks first for another query:
+    "comment" (the words of the task's comment) or "both" (the API of the first answer, and the
+    words of the comment).
 
-    The first pass of a model that learned the mark has two more columns. ``asked`` is the
-    probability that the answer begins with the mark, and ``asks`` says whether the greedy answer
-    begins with the mark.
+    The column ``copied`` of the pass with wrong documents says whether the answer calls the API of
+    the document. The first pass of a model that learned the mark has two more columns. ``asked`` is
+    the probability that the answer begins with the mark, and ``asks`` says whether the greedy
+    answer begins with the mark.
     """
 
     passes: Passes
-    shown: Sequence[str]
     queries: Mapping[str, Passes]
 
     @property
@@ -72,14 +84,14 @@ def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, st
     model itself. An arm on which a model was not trained is left out. Raises UserError for an arm
     on which none of the models was trained.
     """
-    there = [name for name in mini_models() for model in models if name.startswith(f"{model}-")]
+    there = [name for name in mini_models() if name.startswith(tuple(f"{one}-" for one in models))]
     for arm in arms:
-        if not any(name.endswith(f"-{arm}") for name in there):
+        if not any(f"{model}-{arm}" in there for model in models):
             raise UserError(f"arms: no model has the arm {arm!r}; there are: {', '.join(there)}")
-    named = {model: {arm: f"{model}-{arm}" for arm in arms} for model in models}
     return {
-        model: {"base": model} | {arm: name for arm, name in own.items() if name in there}
-        for model, own in named.items()
+        model: {"base": model}
+        | {arm: f"{model}-{arm}" for arm in arms if f"{model}-{arm}" in there}
+        for model in models
     }
 
 
@@ -93,6 +105,7 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
     p = passes(model, bench)
     documents = retrieved_documents(bench.tasks, p.first)
     shown = [bench.index.by_id[documents.miss[task.id][0]].name for task in bench.tasks]
+    p = replace(p, miss=p.miss.assign(copied=p.miss.name == shown))
     if marked:
         prompts = [bench.prompt(task) for task in bench.tasks]
         marks = score(model, [(prompt, MARK) for prompt in prompts])
@@ -103,18 +116,18 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
         asked = np.exp([sum(mark.token_logprobs or ()) for mark in marks])
         p = replace(p, first=p.first.assign(asked=asked, asks=asks))
     found = {}
-    comments = Series([task.comment for task in bench.tasks])
     if queries:
-        both = p.first.name.fillna("").to_numpy() + " " + comments
+        comments = Series([task.comment for task in bench.tasks])
+        both = p.first.name.fillna("") + " " + comments
         for name, words in {"comment": comments, "both": both}.items():
-            top = retrieved_documents(bench.tasks, p.first.assign(name=words.to_numpy()))
+            top = retrieved_documents(bench.tasks, p.first.assign(name=words))
             first = {
                 task.id: (top.hit if is_found else top.miss)[task.id]
                 for task, is_found in zip(bench.tasks, top.found, strict=True)
             }
             documented = evaluate(model, replace(bench, documents=first))
             found[name] = replace(p, hit=documented, miss=documented, retrieved=top.found)
-    return Answered(p, shown, found)
+    return Answered(p, found)
 
 
 def share_rows(
@@ -135,8 +148,8 @@ def share_rows(
     """
     rows = []
     first = next(iter(arms.values())).first
-    classes = {"": np.full(len(first), True)} | by_class(first)
-    del classes["all"]
+    classes = by_class(first)
+    classes = {"": classes.pop("all"), **classes}
     for metric, precision in precisions.items():
         values: dict[str, np.ndarray] = {}
         for arm, answered in arms.items():
@@ -147,16 +160,18 @@ def share_rows(
         for way, valid in values.items():
             names = [f"share_{100 * share:g}/{way}" for share in shares]
             rows += class_rows(first, names, {metric: valid}, {"": True})
-        change = metric.replace("percent", "change_points")
-        pairs = [pair for pair in COMPARED if values.keys() >= {*pair}]
-        for new, old in pairs:
+        metric = metric.replace("percent", "change_points")
+        for new, old in compared_ways(values):
             for share in compared:
-                at = list(shares).index(share)
                 head = f"share_{100 * share:g}"
-                both = (values[new] - values[old])[:, at]
-                name = f"{head}/{new} - {head}/{old}"
-                rows += class_rows(first, name, {change: both}, classes)
+                change = (values[new] - values[old])[:, list(shares).index(share)]
+                rows += class_rows(first, f"{head}/{new} - {head}/{old}", {metric: change}, classes)
     return rows
+
+
+def compared_ways(values: Mapping[str, np.ndarray]) -> list[tuple[str, str]]:
+    """Return the pairs of COMPARED whose two ways both have values."""
+    return [pair for pair in COMPARED if values.keys() >= {*pair}]
 
 
 def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
@@ -183,12 +198,12 @@ def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
         for name, order in orders.items():
             for share, mask in zip(shares, lowest(order, shares).T, strict=True):
                 masks[f"at_{100 * share:g}/{arm} {name}"] = mask
+        gain = outcome(p, True, 50) - first.valid
+        tokens, second = (
+            outcome(p, shown, 50, lambda frame: frame.prompt_tokens + frame.new_tokens)
+            for shown in (False, True)
+        )
         for name, mask in masks.items():
-            tokens, second = (
-                outcome(p, shown, 50, lambda frame: frame.prompt_tokens + frame.new_tokens)
-                for shown in (False, True)
-            )
-            gain = outcome(p, True, 50) - first.valid
             numbers = {
                 "valid_percent": (first.valid + mask * gain).clip(0, 1),
                 "triggered_percent": mask,
@@ -222,16 +237,13 @@ def held_out_rows(
                 continue
             values = curve(p, thresholds, retriever, policy)
             masks = triggered(p.first, policy, thresholds)
-            parts = [best(values[fold != part].mean(axis=0)) for part in range(count)]
-            at = np.arange(len(values)), np.array(parts)[fold]
-            ways[f"held_out/{arm} {name}"] = values[at]
+            at = np.arange(len(values)), best_on_others(values, fold)[fold]
+            ways[f"{arm} {name}"] = values[at]
             numbers = {"valid_percent": values[at], "triggered_percent": masks[at]}
             rows += class_rows(base, f"held_out/{arm} {name}", numbers, {"": True})
-    pairs = [tuple(f"held_out/{one}" for one in pair) for pair in COMPARED]
-    present = [pair for pair in pairs if ways.keys() >= {*pair}]
-    for new, old in present:
+    for new, old in compared_ways(ways):
         change = {"valid_change_points": ways[new] - ways[old]}
-        rows += class_rows(base, f"{new} - {old}", change, {"": True})
+        rows += class_rows(base, f"held_out/{new} - held_out/{old}", change, {"": True})
     return rows
 
 
@@ -252,11 +264,10 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
         p = answered.passes
         first = answered.first
         harm = 1.0 * p.miss.valid - first.valid  # 1.0: booleans cannot be subtracted
-        copied = (p.miss.name == np.array(answered.shown)).to_numpy(dtype=float)
         numbers = {
             "valid_percent": first.valid,
             "wrong_document_change_points": harm,
-            "wrong_document_copied_percent": copied,
+            "wrong_document_copied_percent": p.miss.copied,
             "right_document_change_points": 1.0 * p.hit.valid - first.valid,
         }
         rows += class_rows(base.first, arm, numbers)
@@ -269,13 +280,11 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
             asks = first.asks.to_numpy(dtype=bool)
             asked = {"asked_percent": asks, "mark_percent": first.asked}
             rows += class_rows(base.first, arm, asked)
-            parts = {f"count_{band}": bands == band for band in BANDS if (bands == band).any()}
-            for part, inside in parts.items():
-                rows += class_rows(base.first, f"{part}/{arm}", asked, {"": inside})
+            for band in BANDS:
+                rows += class_rows(base.first, f"count_{band}/{arm}", asked, {"": bands == band})
+            shown = {name: numbers[name] for name in numbers if name.startswith("wrong")}
             for said, inside in {"asking": asks, "not_asking": ~asks}.items():
-                if inside.any():
-                    shown = {name: numbers[name] for name in numbers if name.startswith("wrong")}
-                    rows += class_rows(base.first, f"{said}/{arm}", shown, {"": inside})
+                rows += class_rows(base.first, f"{said}/{arm}", shown, {"": inside})
         rows += _prediction_rows(base.first, first, arm)
     return rows
 

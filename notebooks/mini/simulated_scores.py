@@ -9,19 +9,11 @@ functions of a cluster.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from lookuplab.scoring.rates import (
-    Array,
-    IntervalKind,
-    bare_row,
-    jackknife,
-    rate,
-    row,
-)
+from lookuplab.scoring.rates import Array, IntervalKind, Rows, bare_row, jackknife, rate, row
 from lookuplab.toolgen.similarity import bleu
 from lookuplab_notebooks.toolgen.table_rows import ratio
 
@@ -126,7 +118,7 @@ def coverage_rows(
     sizes: Sequence[int],
     value: Callable[[Array], Array],
     kind: IntervalKind,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Return two rows: ``coverage_percent``, the share of the draws whose interval contains the
     true value, and ``mean_width`` of the intervals.
 

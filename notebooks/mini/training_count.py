@@ -7,14 +7,13 @@ models.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 
-from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
+from lookuplab.scoring.rates import Rate, Rows, jackknife, of_number, of_share, row
 
 SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are reported
 # scikit-learn's C. The penalty is so weak that it matters only if the slope would otherwise be
@@ -55,13 +54,13 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
     Return infinity if documentation always helps. If it does not help at count 0, return 0 or less,
     even if it would help at higher counts.
     """
-    gain, change = (after - before for before, after in zip(alone, documented, strict=True))
-    return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
+    # the difference of the curves crosses 0 (log-odds of 50%) where the curves meet
+    return half((alone[0] - documented[0], alone[1] - documented[1]))
 
 
 def training_count_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Return the rows of one model. ``frame`` has one row per task, with the columns ``model`` and
     ``cluster`` (the task's API). ``counts``, (tasks,), are the training counts of these APIs.
     ``valid`` maps the ways "alone" and "documented" to (tasks,) booleans.

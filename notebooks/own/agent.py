@@ -20,7 +20,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,8 @@ from pandas import DataFrame
 
 from lookuplab import benchmark
 from lookuplab.cloudapi.bench import CloudApiBench, Documents
-from lookuplab.cloudapi.dag import Passes, api_ranker, retrieved_documents
+from lookuplab.cloudapi.dag import Passes, retrieved_documents
 from lookuplab.cloudapi.policies import (
-    Numbers,
     Rows,
     class_rows,
     outcome,
@@ -46,7 +44,6 @@ from lookuplab.models.completions import visible
 from lookuplab.models.names import is_remote, split_options
 from lookuplab.models.remote import RemoteModel, content_text
 from lookuplab.models.store import canonical
-from lookuplab.retrieval.rankers import identifier_words
 
 # increase it whenever the same conversation would be sent in another form, or its reply read in
 # another way, because stored answers then no longer fit
@@ -113,8 +110,7 @@ class Turns(RemoteModel):
         choice, usage = self._ask(fields | self.extra)
         message = choice.get("message") or {}
         text = content_text(message.get("content"))
-        calls = (message.get("tool_calls") or [])[:MOST]
-        calls = [sent(call["function"]) for call in calls]
+        calls = [sent(call["function"]) for call in (message.get("tool_calls") or [])[:MOST]]
         reason = choice.get("finish_reason")
         # a turn that has calls but no text is not empty, so "call" stands in for its text
         finish = "stop" if reason in CALLING else self._finish(reason, text or "call" * len(calls))
@@ -154,8 +150,8 @@ class Talk:
     """The conversation about one task.
 
     ``calls`` are the queries, with None for an invalid call. ``over`` means that the model has
-    given its answer, ``text``. ``endless`` means that the model also called the tool in the turn of
-    its answer, although no call was left. ``read`` and ``new`` are the numbers of tokens read and
+    given its ``answer``. ``endless`` means that the model also called the tool in the turn of its
+    answer, although no call was left. ``read`` and ``new`` are the numbers of tokens read and
     written in all ``turns``.
     """
 
@@ -163,8 +159,7 @@ class Talk:
     messages: list[dict[str, Any]]
     max_calls: int
     calls: list[str | None] = field(default_factory=list)
-    text: str = ""
-    finish_reason: str = ""
+    answer: Completion = field(init=False)
     over: bool = False
     endless: bool = False
     turns: int = 0
@@ -176,23 +171,21 @@ class Talk:
         asked = {"messages": self.messages, "tools": may if self.max_calls else None}
         return Prompt(self.task.id, canonical(asked))
 
-    def take(self, turn: Completion, show: Callable[[str], str]) -> None:
+    def take(self, turn: Completion, show: Callable[[ApiTask, str], str]) -> None:
         """Process the model's next turn: its answer, or calls of the tool. ``show`` returns the
-        tool's reply to a valid query.
+        tool's reply to a valid query about a task.
         """
         reply = json.loads(turn.text)
-        made = []
-        self.turns = self.turns + 1
-        self.read = self.read + turn.prompt_tokens
+        self.turns += 1
+        self.read += turn.prompt_tokens
         self.new += count(turn.record)
         calls = reply["calls"][: self.max_calls - len(self.calls)]
         if not calls:
             self.over = True
             self.endless = bool(reply["calls"])
-            self.text = reply["text"]
-            self.finish_reason = turn.finish_reason
+            self.answer = replace(turn, text=reply["text"], prompt_tokens=self.read)
             return
-        answers = []
+        made, answers = [], []
         for name, arguments in calls:
             query = query_of(name, arguments)
             id = f"lookup{len(self.calls):03}"
@@ -201,7 +194,7 @@ class Talk:
             again = canonical({} if query is None else {"query": query})
             function = {"name": name, "arguments": again}
             made.append({"id": id, "type": "function", "function": function})
-            told = REFUSAL if query is None else show(query)
+            told = REFUSAL if query is None else show(self.task, query)
             answers.append({"role": "tool", "tool_call_id": id, "content": told})
         spoken = visible(reply["text"])
         self.messages += [{"role": "assistant", "content": spoken, "tool_calls": made}, *answers]
@@ -215,21 +208,13 @@ def lookup(bench: CloudApiBench, k: int, hits: dict[str, bool] | None = None) ->
     right document is then inserted into BM25's results or removed from them, as in
     ``dag.retrieved_documents``. Without ``hits``, BM25's results are returned as they are.
     """
-    ranker = api_ranker(bench.index)
 
     def found(task: ApiTask, query: str) -> Sequence[str]:
-        words = re.findall(r"\w+", query)
-        terms = [
-            term for word in words for term in (word.lower(), *identifier_words(word, "joined"))
-        ]
-        ranked = [api for api, _ in ranker.top(" ".join(terms), k + len(task.targets))]
-        top = ranked[:k]
-        others = [api for api in ranked if api not in task.targets]
-        if hits is None:
-            return top
-        if not hits[task.id]:
-            return others[:k]
-        return top if top != others[:k] else [*top[:-1], task.target]
+        name = " ".join(re.findall(r"\w+", query))
+        # the query takes the place of the API's name that a model wrote in a first pass
+        shown = retrieved_documents([task], DataFrame({"name": [name]}), k, False, bench.index)
+        is_hit = shown.found[0] if hits is None else hits[task.id]
+        return (shown.hit if is_hit else shown.miss)[task.id]
 
     return found
 
@@ -255,36 +240,30 @@ def conversations(
         given = ("system", prompt.system), ("user", prompt.text)
         messages = [{"role": role, "content": content} for role, content in given]
         talks.append(Talk(task, messages, max_calls if find else 0))
+
+    def show(task: ApiTask, query: str) -> str:
+        specs = [bench.index.by_id[api] for api in find(task, query)] if find else []
+        return docstring(specs, bench.design, texts)
+
     decoding = Decoding(bench.max_new_tokens)
     while asking := [talk for talk in talks if not talk.over]:
         prompts = [talk.prompt() for talk in asking]
         for talk, turn in zip(asking, complete(model, prompts, decoding, **options), strict=True):
-
-            def show(query: str, task: ApiTask = talk.task) -> str:
-                specs = [bench.index.by_id[api] for api in find(task, query)] if find else []
-                return docstring(specs, bench.design, texts)
-
             talk.take(turn, show)
-    pairs = [(talk.task, answered(talk)) for talk in talks]
+    pairs = [(talk.task, talk.answer) for talk in talks]
     named = benchmark.Asked(model.name, "with the tool" if find else "")
     frame = benchmark.judged(bench, pairs, [named] * len(pairs)).assign(
         calls=[len(talk.calls) for talk in talks],
         errors=[talk.calls.count(None) for talk in talks],
         cut=[0 < talk.max_calls <= len(talk.calls) for talk in talks],
         endless=[talk.endless for talk in talks],
-        empty=[not visible(talk.text).strip() for talk in talks],
+        empty=[not visible(talk.answer.text).strip() for talk in talks],
         turns=[talk.turns for talk in talks],
         new_tokens=[talk.new for talk in talks],
         queries=[talk.calls for talk in talks],
     )
     frame.insert(0, "model", model.name)
     return frame
-
-
-def answered(talk: Talk) -> Completion:
-    """Return the text at the end of a conversation as a completion that can be judged."""
-    written = talk.text, (), (), None, talk.finish_reason
-    return Completion(talk.task.id, 0, *written, talk.read)
 
 
 @dataclass(frozen=True)
@@ -350,34 +329,32 @@ def agent_rows(asked: Results) -> Rows:
     hits = asked.hits
     called = agent.calls.to_numpy() > 0
     masks = {policy: triggered(p.first, policy) for policy in POLICIES} | {"asked": called}
-    rows: Rows = []
-    for name, mask in masks.items():
-        valid = outcome(p, mask, hits)
-        costs: Numbers = {
-            f"{what}_per_task": of(p.first) + np.where(mask, outcome(p, True, hits, of), 0)
-            for what, of in (("turns", itemgetter("turns")), ("tokens", tokens))
-        }
-        numbers: Numbers = {
-            "valid_percent": valid,
-            "valid_change_points": valid - p.first.valid,
+    ways = {
+        name: {
+            "valid_percent": outcome(p, mask, hits),
             "triggered_percent": mask,
+            "turns_per_task": 1 + mask,
+            "tokens_per_task": tokens(p.first) + np.where(mask, outcome(p, True, hits, tokens), 0),
         }
-        rows += class_rows(p.first, name, {**numbers, **costs})
-    always = outcome(p, True, hits)
-    share = called.mean()
+        for name, mask in masks.items()
+    }
+    gain = outcome(p, True, hits) - p.first.valid
     valid = agent.valid.to_numpy(dtype=float)
-    numbers = {
+    ways["agent"] = {
         "valid_percent": valid,
-        "valid_change_points": valid - p.first.valid,
-        "valid_above_random_points": valid - (p.first.valid + share * (always - p.first.valid)),
+        "valid_above_random_points": valid - (p.first.valid + called.mean() * gain),
         "triggered_percent": called,
         "calls_per_task": agent.calls,
         "turns_per_task": agent.turns,
         "tokens_per_task": tokens(agent),
         "error_percent": agent.errors > 0,
+        **{f"{name}_percent": agent[name] for name in ("cut", "endless", "empty")},
     }
-    numbers |= {f"{name}_percent": agent[name] for name in ("cut", "endless", "empty")}
-    return rows + class_rows(p.first, "agent", numbers)
+    rows = []
+    for name, numbers in ways.items():
+        change = {"valid_change_points": numbers["valid_percent"] - p.first.valid}
+        rows += class_rows(p.first, name, numbers | change)
+    return rows
 
 
 def tokens(frame: DataFrame) -> Any:

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from math import nan
 from typing import Any
 
-from lookuplab.scoring.rates import TAIL_PROBABILITY
+from lookuplab.scoring.rates import TAIL_PROBABILITY, Rows
 
 LEAST_CLUSTERS = 8  # with fewer clusters, the variance between clusters is too uncertain
 NEARLY_NOTHING = 1e-9  # a lower end below this, in percent, is rounding error and becomes 0
 
 
-def honest_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def honest_rows(rows: Iterable[dict[str, Any]]) -> Rows:
     """Return rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
     meaningless.
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pandas import DataFrame
 
-from lookuplab.cloudapi.policies import class_rows
+from lookuplab.cloudapi.policies import Rows, class_rows
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Signature
 from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.cloudapi.validity import judge_call
@@ -83,15 +82,15 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
         usable = [spec for spec in specs if spec.operation and "alias" not in spec.flags]
         numbers[change] = len(usable)
         usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
-        rows = {spec.id: (0, change) for spec in usable}
-        columns = ["count_name", "class"]
-        counts = DataFrame.from_dict(rows, orient="index", columns=columns)
-        chosen = islice(tasks.sample(usable, counts.count_name, seed), per_change)
-        made += tasks.tasks_of(list(chosen), index, counts, Counter())
+        counts = DataFrame(
+            {"count_name": 0, "class": change}, index=[spec.id for spec in usable], dtype=object
+        )
+        chosen = [*islice(tasks.sample(usable, counts.count_name, seed), per_change)]
+        made += tasks.tasks_of(chosen, index, counts, Counter())
     if not made:
         raise UserError(f"no task can be made of what changed from {old} to {new}: {dict(numbers)}")
     tasks.write_tasks(made, folder / "tasks.jsonl")
-    return Releases(indexes[0], indexes[1], made, numbers)
+    return Releases(*indexes, made, numbers)
 
 
 def _shape(spec: ApiSpec) -> list[Shape]:
@@ -136,9 +135,7 @@ def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) 
     return np.array(found, dtype=bool)
 
 
-def fit_rows(
-    first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str
-) -> list[dict[str, Any]]:
+def fit_rows(first: DataFrame, made: Sequence[ApiTask], releases: Releases, way: str) -> Rows:
     """Return the percentage of calls that fit only the old release, only the new one, both or
     neither (FITS), as rows ``<way>: <fit>/<change>``. Also return the percentage that fits the new
     release minus the percentage that fits the old one, in points, paired by task. There is a number

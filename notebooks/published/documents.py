@@ -8,8 +8,6 @@ with the right document in every prompt, and its answers without a document are 
 
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +15,7 @@ import pandas as pd
 from lookuplab import paths
 from lookuplab.scoring.rates import (
     Array,
+    Rows,
     bare_row,
     jackknife,
     mcnemar,
@@ -33,12 +32,11 @@ KINDS = ("right", "wrong_same_domain", "wrong_other_domain", "wrong")
 # columns of the verdicts: whether the answer has the call that the question asks for, has a call
 # with the question's domain, and is correct by the authors' rule
 MEASURES = ("reference", "domain", "official_correct")
-Rows = list[dict[str, Any]]
 
 
-def load(file: Path = VERDICTS) -> pd.DataFrame:
+def load() -> pd.DataFrame:
     """Return the committed verdicts, a row for each published answer."""
-    return typed(pd.read_csv(file))
+    return typed(pd.read_csv(VERDICTS))
 
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -52,10 +50,12 @@ def counts(frame: pd.DataFrame) -> pd.DataFrame:
     index (hub, model, arm) and the columns answers, correct and hallucinated. An arm is a way to
     make the prompts, such as ``0_shot`` (without a document).
     """
-    grouped = frame.groupby(["hub", "model", "arm"])
-    sums = {"correct": "official_correct", "hallucinated": "official_hallucinated"}
-    columns = {name: grouped[column].sum().astype(int) for name, column in sums.items()}
-    return pd.DataFrame({"answers": grouped.size(), **columns})
+    sums = frame.groupby(["hub", "model", "arm"]).agg(
+        answers=("question", "size"),
+        correct=("official_correct", "sum"),
+        hallucinated=("official_hallucinated", "sum"),
+    )
+    return sums.astype(int)
 
 
 def official_counts() -> pd.DataFrame:
@@ -101,18 +101,16 @@ def change_rows(frame: pd.DataFrame) -> Rows:
     the exact McNemar test.
     """
     rows = []
-    for hub, part in parts(frame):
-        for kind, name in product(KINDS, MEASURES):
-            both = paired(part, kind)
-            if both.empty:
-                continue
-            before, after = both[f"{name}_none"].astype(float), both[name].astype(float)
-            condition = f"{kind}/{hub} - none/{hub}"
-            number = paired_difference(before, after, both.cluster).percent()
-            rows.append(row(NAMES["FT"], condition, f"{name}_change_points", number))
-            test = mcnemar(before, after)
-            for metric, value in zip(("lost", "gained", "p"), test, strict=True):
-                rows.append(bare_row(NAMES["FT"], condition, f"{name}_{metric}", value, len(both)))
+    for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):
+        both = paired(part, kind)
+        if both.empty:
+            continue
+        before, after = both[f"{name}_none"].astype(float), both[name].astype(float)
+        at = NAMES["FT"], f"{kind}/{hub} - none/{hub}"
+        number = paired_difference(before, after, both.cluster).percent()
+        rows.append(row(*at, f"{name}_change_points", number))
+        for metric, value in zip(("lost", "gained", "p"), mcnemar(before, after), strict=True):
+            rows.append(bare_row(*at, f"{name}_{metric}", value, len(both)))
     return rows
 
 
@@ -139,8 +137,8 @@ def break_even_rows(frame: pd.DataFrame) -> Rows:
     """
     rows = []
     for (hub, part), name in product(parts(frame), MEASURES):
-        both = pd.concat([paired(part, "right").assign(is_right=True), paired(part, "wrong")])
-        is_right = both.pop("is_right").eq(True).to_numpy()
+        both = pd.concat([paired(part, "right"), paired(part, "wrong")])
+        is_right = both.document.eq("right").to_numpy()
         change = (both[name].astype(float) - both[f"{name}_none"].astype(float)).to_numpy()
 
         def precision(weights: Array, change: Array = change, is_right: Array = is_right) -> Array:

@@ -13,17 +13,27 @@ from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from lookuplab import paths
-from lookuplab.scoring.rates import Rate, averages, bare_row, jackknife, of_number, of_share, row
+from lookuplab.scoring.rates import (
+    Rate,
+    Rows,
+    averages,
+    bare_row,
+    jackknife,
+    of_number,
+    of_share,
+    row,
+)
 
 PLACE = paths.DATA / "published" / "near_misses"
-# rules with a threshold call an answer a near miss from this similarity on; the threshold was
-# chosen on the develop half, among 0.5, 0.6, 0.7, 0.8 and 0.9
-SIMILAR = 0.5
 MODELS = "six models"  # the model's name in rows about all of them
 BOTH = ["reader1", "reader2"]
 # count -> (whether the rule calls the answer a near miss, whether the readers do)
-CONFUSION = {"both_near": (True, True), "only_rule_near": (True, False)}
-CONFUSION |= {"only_readers_near": (False, True), "both_not": (False, False)}
+CONFUSION = {
+    "both_near": (True, True),
+    "only_rule_near": (True, False),
+    "only_readers_near": (False, True),
+    "both_not": (False, False),
+}
 Weighted = NDArray[Any]
 
 
@@ -43,13 +53,18 @@ def labelled() -> pd.DataFrame:
         frame[reader] = frame[reader].eq("near")
     alike = frame.reader1.eq(frame.reader2)
     frame["consensus"] = frame.reader1.astype(object).where(alike, None)
-    ran, one_edit = frame.run.gt(0), frame.tree.eq(1)
-    # "today" is the rule of stackoverflow/near_misses.py
-    rules = {"today": frame.today.eq(1), "tree": one_edit, "run": ran}
-    rules["tree_or_run"] = one_edit | ran
-    rules[f"similar_{SIMILAR}"] = is_similar = frame.similarity.ge(SIMILAR)
-    rules[f"run_or_similar_{SIMILAR}"] = is_similar | ran
-    frame = frame.drop(columns=["today", "tree", "run"]).assign(**rules)
+    tree, run = frame.tree.eq(1), frame.run.gt(0)
+    # the threshold was chosen on the develop half, among 0.5, 0.6, 0.7, 0.8 and 0.9
+    similar = frame.similarity.ge(0.5)
+    rules = {
+        "today": frame.today.eq(1),  # the rule of stackoverflow/near_misses.py
+        "tree": tree,
+        "run": run,
+        "tree_or_run": tree | run,
+        "similar_0.5": similar,
+        "run_or_similar_0.5": run | similar,
+    }
+    frame = frame.assign(**rules)
     (example,) = frame[frame.half.isna()].to_dict("records")
     frame = frame[frame.half.notna()].reset_index(drop=True)
     frame.attrs |= {"rules": [*rules], "candidates": [rule for rule in rules if example[rule]]}
@@ -94,7 +109,7 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
     return averages(right[:, None], clusters, weighed[:, None], of_share)[0]
 
 
-def agreement_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def agreement_rows(frame: pd.DataFrame) -> Rows:
     """Return rows with the kappa of the two readers and, for each rule and half of the answers, the
     rule's kappa with the consensus and with each reader. Further rows compare the rule with the
     consensus: precision, recall and the four counts of the confusion matrix (CONFUSION).

@@ -10,14 +10,13 @@ fenced nor unindented code.
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from lookuplab import paths
 from lookuplab.benchmark import judged, written
 from lookuplab.results.paper import attach
 from lookuplab.run import downloads
-from lookuplab.scoring.rates import bare_row, mcnemar, rate, row
+from lookuplab.scoring.rates import Rows, bare_row, mcnemar, rate, row
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import (
@@ -74,19 +73,18 @@ def verdicts_on(
     ``passed``, ``cause`` and ``repaired`` for each.
     """
     tasks = {problem.id: problem for problem in problems}
-    ids = [_id(answer) for answer in answers]
+    ids = [str(one["id"] if "id" in one else one["metadata"]["problem_id"]) for one in answers]
     texts = [code if isinstance(code := one["code"], str) else code[0] for one in answers]
     pairs = [(tasks[id], written(id, text)) for id, text in zip(ids, texts, strict=True)]
-    frames = {
-        way: judged(Ds1000Bench(problems, grader, variant=way, indent=way == _WAYS[1]), pairs)
+    official, repaired = (
+        judged(Ds1000Bench(problems, grader, variant=way, indent=way == "repaired"), pairs)
         for way in _WAYS
-    }
-    official = frames[_WAYS[0]]
-    labels = [{name: getattr(task, name) for name in LABELS} for task, _ in pairs]
-    return pd.DataFrame(labels).assign(
+    )
+    asked = [task for task, _ in pairs]
+    return pd.DataFrame([vars(task) for task in asked], columns=LABELS).assign(
         passed=official.passed,
-        cause=causes([task for task, _ in pairs], official, grader),
-        repaired=frames[_WAYS[1]].passed,
+        cause=causes(asked, official, grader),
+        repaired=repaired.passed,
     )
 
 
@@ -109,26 +107,22 @@ def causes(tasks: Sequence[Problem], frame: pd.DataFrame, grader: Grader) -> lis
         elif passed:
             found.append("")
         elif tree_of(task, code) is None:
-            found.append(CAUSES[0])
-        elif not kind.isidentifier():  # not an exception: the program was stopped
-            found.append(CAUSES[4])
+            found.append("does not compile")
+        elif not kind.isidentifier():  # not an exception
+            found.append("stopped")
         elif kind != "AssertionError":
-            found.append(f"{CAUSES[1]} {kind}")
+            found.append(f"exception {kind}")
         else:
-            found.append(CAUSES[2])
+            found.append("wrong value")
     asked = [
         at
         for at, cause in enumerate(found)
-        if cause == CAUSES[2] and f"{TEST_FUNCTIONS[1]}(" in tasks[at].context
+        if cause == "wrong value" and f"{TEST_FUNCTIONS[1]}(" in tasks[at].context
     ]
     alone = [program(tasks[at], frame.solution[at], TEST_FUNCTIONS[:1]) for at in asked]
     for at, outcome in zip(asked, grader.outcomes(alone), strict=True):
-        found[at] = CAUSES[3] if outcome.passed else found[at]
+        found[at] = "text check" if outcome.passed else found[at]
     return found
-
-
-def _id(answer: dict[str, Any]) -> str:
-    return str(answer["id"] if "id" in answer else answer["metadata"]["problem_id"])
 
 
 def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd.DataFrame]:
@@ -153,36 +147,36 @@ def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """
     own = tables(frame)
     rows = scores.rows(own, parts=[*LIBRARIES, "all"])
-    ways = {
-        (model, way): table
-        for way, column in zip(_WAYS, ("passed", "repaired"), strict=True)
-        for (model, _), table in tables(frame, column).items()
-    }
-    rows += _repair_rows(ways)
-    named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
-    table = attach(named, paper="published", artifact="ds1000")
+    repaired = tables(frame, "repaired")
+    for (model, _), before in own.items():
+        rows += _repair_rows(model, before, repaired[model, ""])
+    table = _attached(rows, "ds1000")
     return pd.concat([table, pd.DataFrame(_printed_rows(frame, table) + _failure_rows(frame))])
 
 
-def _repair_rows(ways: dict[tuple[str, str], pd.DataFrame]) -> list[dict[str, Any]]:
+def _attached(rows: Rows, artifact: str) -> pd.DataFrame:
+    """Return rows of ``scores.rows`` with the printed numbers. There is only one way of asking, so
+    its name is removed from the conditions.
+    """
+    named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
+    return attach(named, paper="published", artifact=artifact)
+
+
+def _repair_rows(model: str, before: pd.DataFrame, after: pd.DataFrame) -> Rows:
     """Return the change from ``passed`` to ``repaired``, paired by problem, with McNemar's counts
     and p value.
     """
-    rows = []
-    for model in dict.fromkeys(model for model, _ in ways):
-        before, after = (ways[model, way] for way in _WAYS)
-        both = {(model, way): ways[model, way] for way in _WAYS}
-        rows += [one for one in scores.rows(both, [_WAYS]) if " - " in one["condition"]]
-        shared = before.index.intersection(after.index)
-        lost, won, p = mcnemar(before.passed[shared] > 0, after.passed[shared] > 0)
-        n = len(shared)
-        condition = "repaired/all - official/all"
-        for metric, value in {"won_problems": won, "lost_problems": lost, "mcnemar_p": p}.items():
-            rows.append(bare_row(model, condition, metric, value, n))
+    both = {(model, "official"): before, (model, "repaired"): after}
+    rows = [one for one in scores.rows(both, [_WAYS]) if " - " in one["condition"]]
+    shared = before.index.intersection(after.index)
+    lost, won, p = mcnemar(before.passed[shared] > 0, after.passed[shared] > 0)
+    condition = "repaired/all - official/all"
+    for metric, value in {"won_problems": won, "lost_problems": lost, "mcnemar_p": p}.items():
+        rows.append(bare_row(model, condition, metric, value, len(shared)))
     return rows
 
 
-def _printed_rows(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, Any]]:
+def _printed_rows(frame: pd.DataFrame, table: pd.DataFrame) -> Rows:
     """Return rows that compare our counts with each printed number: the four numbers of
     ``scores.compared_with_printed``.
     """
@@ -198,7 +192,7 @@ def _printed_rows(frame: pd.DataFrame, table: pd.DataFrame) -> list[dict[str, An
     return rows
 
 
-def _failure_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _failure_rows(frame: pd.DataFrame) -> Rows:
     """Return the causes of each model's failures in percent, with clustered intervals, and the
     number of answers for each type of exception.
     """
@@ -208,7 +202,7 @@ def _failure_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         kinds = part.cause.str.partition("exception ")
         for cause in CAUSES:
             share = rate(part.cause.str.startswith(cause), clusters).percent()
-            metric = "compile_error" if cause == CAUSES[0] else cause.replace(" ", "_")
+            metric = "compile_error" if "compile" in cause else cause.replace(" ", "_")
             rows.append(row(str(model), "failures", f"{metric}_percent", share))
         for kind, count in kinds[2][kinds[1] != ""].value_counts().items():
             rows.append(bare_row(str(model), f"exception/{kind}", "answers", count, len(part)))
@@ -230,13 +224,10 @@ def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
         for kind in PERTURBATIONS[1:]:
             part = both[both.perturbation == kind]
             lost, won, p = mcnemar(part.before > 0, part.passed > 0)
-            tests.append((model, kind, lost, won, p, len(part)))
-    values = np.array([test[4] for test in tests])
-    order = values.argsort()
-    holm = np.empty(len(values))
-    holm[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
-    for (model, kind, lost, won, _, n), p in zip(tests, holm, strict=True):
-        for metric, value in {"lost_problems": lost, "won_problems": won, "holm_p": p}.items():
+            tests.append((model, kind, len(part), {"lost_problems": lost, "won_problems": won}, p))
+    ascending = pd.Series([p for *_, p in tests]).sort_values()
+    holm = (ascending * range(len(tests), 0, -1)).cummax().clip(upper=1)
+    for at, (model, kind, n, counts, _) in enumerate(tests):
+        for metric, value in (counts | {"holm_p": holm[at]}).items():
             rows.append(bare_row(model, kind, metric, value, n))
-    named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
-    return attach(named, paper="published", artifact="perturbations")
+    return _attached(rows, "perturbations")

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from scipy.stats import norm
 
-from lookuplab.scoring.rates import average, rate, row
+from lookuplab.scoring.rates import Rows, average, rate, row
 from lookuplab.stackoverflow.asking import SPARE, Matches, without_answers
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
@@ -34,7 +34,7 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return best | names | {"ci_low": max(ends), "ci_high": high}
 
 
-def trim_rows(judged: pd.DataFrame, condition: str) -> list[dict[str, Any]]:
+def trim_rows(judged: pd.DataFrame, condition: str) -> Rows:
     """Return how often and how much the token budget cut the prompts of one model. ``judged`` is
     the model's frame of ``evaluate``.
 

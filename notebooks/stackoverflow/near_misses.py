@@ -8,18 +8,17 @@ from math import nan
 from typing import Any
 
 import pandas as pd
-from parso.grammar import load_grammar
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE
 from lookuplab.results.artifact import read_csv, readable
-from lookuplab.scoring.rates import rate, row
+from lookuplab.scoring.rates import Rows, rate, row
 from lookuplab.stackoverflow.ds1000 import INSERT, TEST_FUNCTIONS, Problem, program, template
 from lookuplab.stackoverflow.grader import Grader
+from lookuplab.toolgen.source import leaves
 
 FAILURES = "compile_error test_execution test_string one_token one_argument near_miss".split()
-PARSO: Any = load_grammar(version="3.11")
 _OPEN = ast.Name("the value of an argument", ast.Load())  # a name with blanks, which no program has
 
 
@@ -64,7 +63,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     return failed.join(pd.DataFrame(rows, columns=[*FAILURES, "token_distance"]))
 
 
-def near_miss_rows(failures: pd.DataFrame) -> list[dict[str, Any]]:
+def near_miss_rows(failures: pd.DataFrame) -> Rows:
     """Return the percentage of each kind of failure for each model, from the frame of
     ``near_misses``. The condition is "all".
     """
@@ -102,13 +101,7 @@ def tree_of(problem: Problem, solution: str) -> ast.Module | None:
 
 def code_tokens(code: str) -> list[str]:
     """Return the Python tokens of ``code``, even if it does not parse."""
-    leaf = PARSO.parse(code).get_first_leaf()
-    tokens = []
-    while leaf:
-        if leaf.value.strip():
-            tokens.append(leaf.value)
-        leaf = leaf.get_next_leaf()
-    return tokens
+    return [leaf.value for leaf in leaves(code) if leaf.value.strip()]
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
@@ -139,11 +132,8 @@ def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
-        places: list[tuple[list[Any], int]] = [
-            *((call.args, at) for at in range(len(call.args))),
-            *((call.keywords, at) for at in range(len(call.keywords))),
-        ]
-        for arguments, at in places:
+        given: tuple[list[Any], ...] = call.args, call.keywords
+        for arguments, at in [(some, at) for some in given for at in range(len(some))]:
             taken = arguments.pop(at)
             less.add(ast.dump(tree))
             keyword = isinstance(taken, ast.keyword)

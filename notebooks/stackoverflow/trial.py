@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from lookuplab.benchmark import Asked, completions_of, judged
+from lookuplab.benchmark import evaluate
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, load
 from lookuplab.models.names import mini_models
@@ -116,12 +116,8 @@ def evaluate_ways(
     for name in models:  # one after the other, because large models do not fit into memory together
         model = load(name)
         trial.identities[model.name] = model.identity
-        suited = {way: replace(bench, **changes).for_model(model) for way, changes in ways.items()}
-        answered = {way: completions_of(model, one) for way, one in suited.items()}
-        bench.grade(code for way, one in suited.items() for code in one.solutions(answered[way]))
-        for way, pairs in answered.items():
-            frame = judged(suited[way], pairs, [Asked(model.name, way)] * len(pairs))
-            frame.insert(0, "model", model.name)
+        for way, changes in ways.items():
+            frame = evaluate(model, replace(bench, **changes), way)
             if lost := frame.passed.isna().sum():
                 print(f"{model.name}, {way}: {lost} of {len(frame)} answers are not judged")
             trial.frames[model.name, way] = frame

@@ -9,7 +9,6 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import NamedTuple
 
 import torch
@@ -104,27 +103,22 @@ class Walk(NamedTuple):
         return sorted({tuple(path) for paths in ways for path in paths if path})
 
     def tree(self, at: int) -> str:
-        """Return the suggestions after step ``at``, one line for each name, split into its tokens.
-        Names whose first token is most likely come first.
-
-        A probability follows each token that the model could choose, and ``>`` marks the name that
-        it wrote. The text is empty if there was nothing to choose.
+        """Return the suggestions after step ``at``, one line for each name: the probability of its
+        first token, and the name, split into its tokens. The names whose first token is most likely
+        come first, and ``>`` marks the name that was written. The text is empty if there was
+        nothing to choose.
         """
         asked = self.steps[at].asked
-        held = len(asked.choices) if asked else 0
-        written = tuple(step.token for step in self.steps[at + 1 :][:held])
-        likely = self.probabilities[at + 1 :][:held].tolist()
-
-        def line(path: tuple[int, ...]) -> str:
-            pairs = zip(path, written, strict=False)
-            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-            known = zip(path[: same + 1], likely, strict=False)
-            parts = [f"{self._spell(token)} {row[token]:.2f}" for token, row in known]
-            parts += map(self._spell, path[len(parts) :])
-            return ("> " if same == len(path) else "  ") + " | ".join(parts)
-
-        names = sorted(self.spelled(at), key=lambda path: -likely[0][path[0]]) if held else []
-        return "\n".join(map(line, names[:NAMES]))
+        if not (asked and asked.choices):
+            return ""
+        likely = self.probabilities[at + 1].tolist()
+        written = tuple(step.token for step in self.steps[at + 1 :])
+        lines = []
+        for path in sorted(self.spelled(at), key=lambda path: -likely[path[0]])[:NAMES]:
+            mark = ">" if path == written[: len(path)] else " "
+            tokens = " | ".join(map(self._spell, path))
+            lines.append(f"{mark} {likely[path[0]]:.2f} {tokens}")
+        return "\n".join(lines)
 
     def _spell(self, token: int) -> str:
         return MARK if token == self.vocabulary.mark else self.vocabulary.piece(token)

@@ -1,14 +1,13 @@
 """Measures the probability that a model gives to the mark, before and after fine-tuning."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import torch
 
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
-from lookuplab.scoring.rates import rate, row
+from lookuplab.scoring.rates import Rows, rate, row
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, kind_of
 
 
@@ -36,7 +35,7 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     return pd.concat(parts, ignore_index=True)
 
 
-def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> list[dict[str, Any]]:
+def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> Rows:
     """Return the means of ``mark_probabilities`` over tokens, as the conditions
     ``<condition>/marked`` and ``<condition>/unmarked``.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from lookuplab.scoring.rates import average, rate, row
+from lookuplab.scoring.rates import Rows, average, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.marking import RECEIVERS, candidates
 from lookuplab.toolgen.rules import rules_of
@@ -24,10 +24,9 @@ MEANS = {
     "marks": "marks_per_function",
 }
 Record = dict[str, Any]  # a function of a marked corpus
-Row = dict[str, Any]
 
 
-def statistics_rows(records: Sequence[Record], condition: str) -> list[Row]:
+def statistics_rows(records: Sequence[Record], condition: str) -> Rows:
     """Return the paper's five numbers (Sections IV-B and IV-C): the numbers of functions and
     repositories, and per function the mean numbers of docstring tokens, function tokens and marks.
 
@@ -74,7 +73,7 @@ def queries(functions: Sequence[Function], records: Sequence[Record]) -> pd.Data
     return pd.DataFrame(rows, columns="id repository line column name context offered".split())
 
 
-def offered_rows(asked: pd.DataFrame) -> list[Row]:
+def offered_rows(asked: pd.DataFrame) -> Rows:
     """Return the percentage of identifiers that the tool offers, overall and by context."""
     rows = []
     for name in ("all", *CONTEXTS):

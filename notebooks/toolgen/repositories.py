@@ -22,7 +22,7 @@ COLUMNS = ["repository_name", "func_code_url", "split_name"]
 # Without the variable, Git would ask for a user name if a repository is gone.
 CLONE = """export GIT_TERMINAL_PROMPT=0; git init -q; git fetch -q --depth 1 "$0" "$1"
 git checkout -q FETCH_HEAD"""
-LICENCE_FILE = re.compile(r"(un)?licen[cs]e|copying|notice", re.IGNORECASE)
+LICENCE_FILE = re.compile("(un)?licen[cs]e|copying", re.IGNORECASE)
 
 
 def listed(files: Sequence[str], split: str) -> dict[str, str]:
@@ -55,9 +55,8 @@ def clone(address: str, commit: str, folder: Path) -> str:
     done = subprocess.run(words, cwd=make_folder(part), capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip().rpartition("\n")[2]
-    # a notice alone is not a licence
-    is_licensed = any(file.name.upper()[:6] != "NOTICE" for file in licence_files(part))
-    part.rename(folder if is_licensed else hidden(folder))
+    files = [file.name for file in part.iterdir() if file.is_file()]
+    part.rename(folder if any(map(LICENCE_FILE.match, files)) else hidden(folder))
     return ""
 
 
@@ -66,15 +65,6 @@ def hidden(folder: Path) -> Path:
     that it is not cloned again.
     """
     return folder.with_name(f".{folder.name}")
-
-
-def licence_files(folder: Path) -> list[Path]:
-    """Return the licences and notices in the top folder of a repository, in the order of their
-    names.
-    """
-    return sorted(
-        file for file in folder.iterdir() if file.is_file() and LICENCE_FILE.match(file.name)
-    )
 
 
 @command("clone")

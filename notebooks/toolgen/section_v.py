@@ -8,17 +8,14 @@ is about one model of the paper, its condition is the name of that model.
 
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.scoring.rates import Array, jackknife, rate, row
+from lookuplab.scoring.rates import Array, Rows, jackknife, rate, row
 from lookuplab.toolgen.generation import Generations
-from lookuplab.toolgen.rules import PACKAGE_RULES
 from lookuplab_notebooks.toolgen.table_rows import (
     METRICS,
     Corpus,
@@ -32,10 +29,9 @@ COVERAGE_AND_SUCCESS = [
     next(one for one in METRICS if one.name == f"{name}_percent") for name in ("depcov", "succrate")
 ]
 ERRORS = {"syntax_error": "E0001", "undefined_variable": "E0602", "no_member": "E1101"}
-Row = dict[str, Any]
 
 
-def error_rows(frames: Frames) -> list[Row]:
+def error_rows(frames: Frames) -> Rows:
     """Return, for each of ERRORS, the percentage of functions in which pylint finds that error
     (``no_member_percent`` and so on), and its paired changes from ``base``.
     """
@@ -52,7 +48,7 @@ def error_rows(frames: Frames) -> list[Row]:
     return metric_rows(with_errors, metrics)
 
 
-def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
+def alarm_rows(frames: Frames, members: Path | str = "") -> Rows:
     """Return ``false_alarm_percent``: of all failing functions, the percentage that fails only
     because of false alarms.
 
@@ -82,7 +78,7 @@ def alarm_rows(frames: Frames, members: Path | str = "") -> list[Row]:
 
 def ending_rows(
     frames: Frames, made: Mapping[tuple[str, str], Generations], roles: Mapping[str, str]
-) -> list[Row]:
+) -> Rows:
     """Return, for each ToolGen model, ``unfinished_percent``: the percentage of its answers that
     reach the token limit before they end. Also return ``syntax_error_percent``: the percentage with
     a syntax error among the unfinished answers (``ROLE/unfinished``) and the finished ones
@@ -106,27 +102,24 @@ def ending_rows(
     return rows
 
 
-def gain_rows(frames: Frames, roles: Mapping[str, str]) -> list[Row]:
+def gain_rows(frames: Frames, roles: Mapping[str, str]) -> Rows:
     """Return ``gain_difference_points``: ToolGen's relative gain in dependency coverage minus its
     relative gain in the success rate. A relative gain is in percent of the base model's value.
     """
     rows = []
     for model, role in roles.items():
-        both = [frames.get((model, condition)) for condition in ("base", "toolgen")]
-        corpora = [Corpus(frame, str.split, PACKAGE_RULES) for frame in both if frame is not None]
-        if len(corpora) == 2:
-            counts = [[one.counted(corpus) for corpus in corpora] for one in COVERAGE_AND_SUCCESS]
-            sums = partial(np.tensordot, b=np.moveaxis(counts, 2, 0), axes=1)
-            clusters = corpora[0].frame.cluster
-            (number,) = jackknife(lambda weights, of=sums: _gain_difference(of(weights)), clusters)
+        both = [frames[key] for key in ((model, "base"), (model, "toolgen")) if key in frames]
+        if len(both) == 2:
+            counts = [
+                [one.counted(Corpus(frame)) for frame in both] for one in COVERAGE_AND_SUCCESS
+            ]
+
+            def difference(weights: Array, counts: Array = np.moveaxis(counts, 2, 0)) -> Array:
+                # the sums have the shape (..., metric, condition, numerator/denominator)
+                gains = ratio(ratio(np.tensordot(weights, counts, 1))[..., ::-1])
+                return -np.diff(gains)
+
+            (number,) = jackknife(difference, both[0].cluster)
             if not np.isnan(number.value):
                 rows.append(row(model, role, "gain_difference_points", number.percent()))
     return rows
-
-
-def _gain_difference(sums: Array) -> Array:
-    """Return the relative change of the first metric minus the relative change of the second.
-    ``sums`` has the shape (..., metric, condition, numerator/denominator).
-    """
-    gains = ratio(ratio(sums)[..., ::-1])
-    return np.asarray(gains[..., 0] - gains[..., 1])

@@ -27,6 +27,7 @@ import pandas as pd
 from lookuplab.scoring.rates import (
     Array,
     IntervalKind,
+    Rows,
     bare_row,
     jackknife,
     mcnemar,
@@ -64,8 +65,8 @@ class Corpus:
     """
 
     frame: pd.DataFrame
-    split: Split
-    rules: Rules
+    split: Split = str.split
+    rules: Rules = PAPER_RULES
 
     @cached_property
     def words(self) -> Array:
@@ -151,14 +152,11 @@ class Metric:
     def short(self) -> str:
         return self.name.removesuffix("_percent")
 
-    @property
-    def source(self) -> str:
-        """Return the name of the column whose mean is the metric."""
-        return self.column or self.short
-
     def counted(self, corpus: Corpus) -> Array:
         """Return the counts of each function, (n, k)."""
-        return getattr(corpus, self.counts) if self.counts else _means(corpus.frame[self.source])
+        if self.counts:
+            return getattr(corpus, self.counts)
+        return _means(corpus.frame[self.column or self.short])
 
 
 def _component(at: int) -> Callable[[Array], Array]:
@@ -206,7 +204,7 @@ def similarity_rows(
     tokenize: Mapping[str, Split] | None = None,
     rules: Rules = PAPER_RULES,
     base: str = "base",
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Return Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact
     match, and their changes from ``base``.
 
@@ -218,7 +216,7 @@ def similarity_rows(
     return metric_rows(frames, metrics, base, tokenize, rules)
 
 
-def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
+def repository_rows(frames: Frames, base: str = "base") -> Rows:
     """Return Table III: dependency coverage (pooled, and per function), success rate, identifiers,
     and their changes from ``base``.
 
@@ -259,20 +257,20 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
         verdicts = [frames[model, name].passed for name in (base, condition)]
         both = pd.concat(verdicts, axis="columns").dropna()
         lost, gained, p = mcnemar(*both.to_numpy(bool).T)
+        change = f"{condition} - {base}"
         for name, value in ("gained_functions", gained), ("lost_functions", lost), ("p", p):
-            change = f"{condition} - {base}"
             rows.append(bare_row(model, change, f"succrate_{name}", value, len(both)))
     return rows
 
 
-def degenerate_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
+def degenerate_rows(frames: Frames, base: str = "base") -> Rows:
     """Return the percentage of bodies that do nothing, to which pylint never objects, and its
     changes from ``base``.
     """
     return metric_rows(frames, [one for one in METRICS if one.name == "degenerate_percent"], base)
 
 
-def matched_rows(frames: Frames, base: str = "base") -> list[dict[str, Any]]:
+def matched_rows(frames: Frames, base: str = "base") -> Rows:
     """Return the change of the success rate at equal length (data/mini/DESIGN.md, 2026-11-29).
 
     ``succrate_matched_change_points`` is the change over the matched functions: those whose two
@@ -317,7 +315,7 @@ def metric_rows(
     base: str = "base",
     tokenize: Mapping[str, Split] | None = None,
     rules: Rules = PAPER_RULES,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Return all metrics of all frames, and their changes from each model's base."""
     corpora = {
         key: Corpus(frame, (tokenize or {}).get(key[0], str.split), rules)
@@ -370,7 +368,7 @@ def _row(
     counts: Array,
     clusters: pd.Series,
     kind: IntervalKind,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Return a list with one row, the number at (model, condition, name) with its interval. The
     list is empty if the number is unknown. The ``n`` of a change is the number of units on the side
     with fewer units.

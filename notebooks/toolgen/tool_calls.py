@@ -17,14 +17,22 @@ import pandas as pd
 
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.rates import average, averages, bare_row, of_change, of_number, rate, row
+from lookuplab.scoring.rates import (
+    Rows,
+    average,
+    averages,
+    bare_row,
+    of_change,
+    of_number,
+    rate,
+    row,
+)
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import Generations, Question, ToolUse
 from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab_notebooks.toolgen.table_rows import METRICS, Metric, metric_rows, repository_rows
 
-Row = dict[str, Any]
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
 EQUAL = (  # metric, its column, and the column that it is divided by
     ("succrate_equal_calls_points", "passed", ""),
@@ -36,7 +44,7 @@ Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> answers
 
 def asked_questions(completion: Completion) -> list[Question]:
     """Return the calls of the tool during one completion, which are kept in its ``record``."""
-    return [Question(**fields) for fields in cast("list[dict[str, Any]]", completion.record)]
+    return [Question(**fields) for fields in cast("Rows", completion.record)]
 
 
 def questions_of(made: Generations) -> pd.DataFrame:
@@ -83,7 +91,7 @@ def _word(text: str) -> str:
     return re.split(r"\W", text, maxsplit=1)[0]
 
 
-def call_rows(written: Written) -> list[Row]:
+def call_rows(written: Written) -> Rows:
     """Return, for each (model, condition) that used the tool, how often it was called.
 
     The metrics are ``calls`` of all functions; ``calls_per_function`` with its interval over
@@ -105,7 +113,7 @@ def call_rows(written: Written) -> list[Row]:
     return rows
 
 
-def offer_rows(written: Written) -> list[Row]:
+def offer_rows(written: Written) -> Rows:
     """Return, for each (model, condition) that used the tool, what the tool offered.
 
     ``answered_percent`` is the percentage of calls at which at least one name could be chosen, and
@@ -151,7 +159,7 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
-) -> list[Row]:
+) -> Rows:
     """Compare two rules that call the tool equally often: where the model writes the mark, and
     where it is in doubt (``doubt.Doubt``). Return two differences, mark minus doubt, paired by
     function: of the success rates and of the coverages.
@@ -176,9 +184,9 @@ def equal_calls_rows(
                 of_mark, below, above = (_parts(each, part) for each in (frame, low, high))
                 change = of_mark - (below + share * (above - below))
                 counted = np.isfinite(change)
-                wholes = _parts(frame, whole)[counted] if whole else np.ones(counted.sum())
+                wholes = _parts(frame, whole)[counted, None] if whole else None
                 [number] = averages(
-                    change[counted][:, None], frame.cluster[counted], wholes[:, None], of_change
+                    change[counted, None], frame.cluster[counted], wholes, of_change
                 )
                 rows.append(row(model, f"{name} - doubt", metric, number.percent()))
     return rows
@@ -190,7 +198,7 @@ def _parts(frame: pd.DataFrame, column: str) -> Any:
 
 def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
-) -> list[Row]:
+) -> Rows:
     """Return one model's Table III at each threshold, with ``editsim_percent``,
     ``calls_per_function``, and ``calls_percent``: the number of calls in percent of the number at
     the first threshold.
@@ -217,7 +225,7 @@ def threshold_rows(
     return [each for each in rows if "_relative_" not in each["metric"]]
 
 
-def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> list[Row]:
+def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> Rows:
     """Return how many calls of the tool each threshold would keep, in answers that were generated
     without a threshold.
 

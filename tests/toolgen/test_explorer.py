@@ -28,5 +28,5 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walked):
     assert "&lt;b&gt;container" in first and "<b>container" not in first
     assert "suggestions:" not in first
     assert f"<b>4 suggestions:</b> {', '.join(walked.steps[3].asked.offered)}</p>" in choice
-    assert "&gt; _register 0.30 | ed 0.90 | _updates 0.90\n" in choice
+    assert "&gt; 0.30 _register | ed | _updates\n" in choice
     assert "0.300 (in a suggestion)" in choice

@@ -19,7 +19,7 @@ from pandas import DataFrame, Series
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.tasks import COMPOSITION, stable_order
 from lookuplab.errors import UserError, check_choice
-from lookuplab.scoring.rates import Rate, averages, of_change, of_number, of_share, row
+from lookuplab.scoring.rates import Rate, Rows, averages, of_change, of_number, of_share, row
 
 CLASS_ORDER = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
@@ -30,7 +30,6 @@ INTERVALS = {"percent": of_share, "points": of_change}
 # then exact expectations over all choices of hits. A boolean array, (tasks,), says for which tasks
 # it found the target (``Passes.retrieved``, ``sampled_hits``).
 Retriever = float | np.ndarray
-Rows = list[dict[str, Any]]
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
 
 

@@ -33,6 +33,7 @@ LEFT_OUT_AT_ONCE = 1_000
 NOTHING, TINY = 1e-15, 1e-300
 
 Array = NDArray[Any]
+Rows = list[dict[str, Any]]  # rows of an artifact, as ``row`` makes them
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def spent(passes: Passes, retrieve: ArrayLike, column: str, retriever: Retriever
     """
     second = outcome(passes, True, retriever, itemgetter(column))
     first = passes.first[column].to_numpy(dtype=float)
-    return np.asarray(first + np.where(retrieve, second, 0))
+    return first + np.where(retrieve, second, 0)
 
 
 def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:

@@ -31,14 +31,7 @@ from lookuplab.cloudapi.policies import (
 from lookuplab.errors import UserError
 from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
-from lookuplab.scoring.rates import (
-    Rate,
-    averages,
-    bare_row,
-    of_change,
-    of_share,
-    rate,
-)
+from lookuplab.scoring.rates import averages, bare_row, of_change, of_share, rate
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows
 
 BINS = 5, 10, 15, 20  # the calibration error is computed with each of these numbers of bins
@@ -66,11 +59,11 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
     valid = first.valid.to_numpy(dtype=bool)
     sure = first["minimum"]
     apis = first.cluster
-    rests = {}
-    measures = {}
+    rows, measures = [], {}
     for name, mask in by_class(first).items():
         rarer = np.bincount(valid[mask], minlength=2).min()
-        rests[name, "auroc_rests_on_tasks"] = Rate(float(rarer), math.nan, math.nan, mask.sum())
+        at = first.model.iloc[0], name, "auroc_rests_on_tasks"
+        rows.append(bare_row(*at, rarer, mask.sum()))
         measures[name, "auroc"] = auroc_interval(valid[mask], sure[mask], apis[mask])
         measures[name, "mean_confidence"] = rate(sure[mask], apis[mask])
     measures["all", "brier"] = rate((sure - valid) ** 2, apis)
@@ -82,7 +75,7 @@ def calibration_rows(first: DataFrame, counts: Sequence[int]) -> Rows:
         measures[f"minimum - {name}", "auroc_change_points"] = change
     measures["frequency", "auroc"] = auroc_interval(valid, counts, apis)
     defined = {name: number for name, number in measures.items() if not math.isnan(number.value)}
-    return rows_of(first, rests | defined)
+    return rows + rows_of(first, defined)
 
 
 def curve(
@@ -100,7 +93,7 @@ def best(means: np.ndarray) -> np.ndarray:
     lookups.
     """
     # the small term treats means as equal if they differ only by rounding
-    return np.asarray((means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1))
+    return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
 def best_on_others(values: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -171,7 +164,7 @@ def lowest(score: ArrayLike, shares: ArrayLike) -> np.ndarray:
     _, member, size = np.unique(score, return_inverse=True, return_counts=True)
     before = (np.cumsum(size) - size)[member]
     places = np.asarray(shares, dtype=float) * len(member)
-    return np.asarray(np.clip((places - before[:, None]) / size[member][:, None], 0, 1))
+    return np.clip((places - before[:, None]) / size[member][:, None], 0, 1)
 
 
 def looked_up(

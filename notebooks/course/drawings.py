@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lookuplab.results.looks import DARK, STYLE
 
-BLUE, ORANGE = "#2171b5", "#e08214"
+BLUE, ORANGE, LIGHT = "#2171b5", "#e08214", "#bbbbbb"
 # token -> (the text that is written next to the token, the tree below the token)
 Tree = Mapping[str, tuple[str, "Tree"]]
 
@@ -57,10 +57,9 @@ def _branches(
         ends = _branches(axes, below, path[1:] if on_path else [], depth + 1, rows)
         at = float(numpy.mean(ends)) if ends else next(rows)
         for end, name in zip(ends, below, strict=True):
-            colour, width = (BLUE, 3) if [token, name] == path[:2] else ("#bbbbbb", 1)
+            colour, width = (BLUE, 3) if [token, name] == path[:2] else (LIGHT, 1)
             axes.plot([depth, depth + 1], [at, end], color=colour, linewidth=width, zorder=1)
-        face, edge, width = ("#d6e6f4", BLUE, 2) if on_path else ("white", "#bbbbbb", 1)
-        box = {"boxstyle": "round", "facecolor": face, "edgecolor": edge, "linewidth": width}
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": BLUE if on_path else LIGHT}
         text = f"{token}  {beside}".rstrip()
         axes.text(depth, at, text, bbox=box, ha="center", va="center", fontsize=9, zorder=2)
         heights.append(at)
@@ -98,22 +97,18 @@ def simulated(
     """Draw a histogram of the values in each simulated world. ``seen`` maps names to observed
     values; each is drawn as a dashed line with its name.
     """
-    every = numpy.concatenate([numpy.asarray(values, dtype=float) for values in worlds.values()])
-    edges = _edges(every)
-    looks = {"color": BLUE, "alpha": 0.75}, {"color": ORANGE, "histtype": "step", "linewidth": 2.5}
+    table = pandas.DataFrame({name: pandas.Series(values) for name, values in worlds.items()})
+    every = table.stack().dropna().to_numpy(dtype=float)
+    looks = {"bins": _edges(every), "color": [BLUE, ORANGE][: len(worlds)], "alpha": 0.6}
     with _sheet(title, 3) as axes:
-        for (name, values), look in zip(worlds.items(), looks, strict=False):
-            axes.hist(values, bins=edges, label=name, **look)
+        table.plot.hist(**looks, ax=axes, legend=len(worlds) > 1, xlabel=xlabel, ylabel="how often")
         for name, place in seen.items():
             axes.axvline(place, color=DARK, linestyle=(0, (5, 3)))
             at = {"xy": (place, 1), "xycoords": axes.get_xaxis_transform(), "va": "bottom"}
             axes.annotate(name, **at, ha="center")
-        axes.set(xlabel=xlabel, ylabel="how often")
         axes.set_title(title, pad=18)
         if numpy.all(every == every.round()):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if len(worlds) > 1:
-            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return axes.figure
 
 

@@ -146,7 +146,7 @@ def break_even_rows(frame: pd.DataFrame) -> Rows:
                 right, wrong = (
                     weights @ (change * some) / (weights @ some) for some in (is_right, ~is_right)
                 )
-                return np.asarray(100 * -wrong / (right - wrong))
+                return 100 * -wrong / (right - wrong)
 
         [number] = jackknife(precision, both.cluster, of_number)
         rows.append(row(NAMES["FT"], hub, f"{name}_break_even_percent", number))

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from lookuplab import paths
 from lookuplab.scoring.rates import (
+    Array,
     Rate,
     Rows,
     averages,
@@ -34,7 +34,6 @@ CONFUSION = {
     "only_readers_near": (False, True),
     "both_not": (False, False),
 }
-Weighted = NDArray[Any]
 
 
 def labelled() -> pd.DataFrame:
@@ -75,10 +74,10 @@ def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
     """Return Cohen's kappa of two boolean series, with a jackknife interval over clusters."""
     a, b = (np.asarray(each, dtype=bool) for each in (first, second))
 
-    def of(weights: Weighted) -> Weighted:
+    def of(weights: Array) -> Array:
         # kappa is 0/0 if both call everything, or nothing, a near miss
         with np.errstate(invalid="ignore"):
-            return np.array([[cohen_kappa_score(a, b, sample_weight=each)] for each in weights])
+            return np.array([cohen_kappa_score(a, b, sample_weight=each) for each in weights])
 
     return jackknife(of, clusters, of_number)[0]
 
@@ -92,9 +91,9 @@ def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
     each = (frame.population / drawn).to_numpy()
     is_near = np.asarray(near, dtype=float)
 
-    def of(weights: Weighted) -> Weighted:
+    def of(weights: Array) -> Array:
         sizes = weights * each
-        return np.asarray((sizes * is_near).sum(axis=1) / sizes.sum(axis=1))[:, None]
+        return (sizes * is_near).sum(axis=1) / sizes.sum(axis=1)
 
     return jackknife(of, frame.cluster, of_share)[0]
 

@@ -6,7 +6,7 @@ about Table 1 and Figure 6 for each training.
 """
 
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +52,9 @@ def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
         line for frame in every for line in class_rows(frame, "", {"valid_percent": frame.base})
     ]
     for small, large in combinations(found, 2):
-        for old in found[small]:
-            for new in found[large]:
-                both = new.assign(model=f"{new.model[0]} - {old.model[0]}")
-                change = (new.base - old.base).to_numpy(float)
-                rows += class_rows(both, "", {"valid_change_points": change})
+        for old, new in product(found[small], found[large]):
+            both = new.assign(model=f"{new.model[0]} - {old.model[0]}")
+            rows += class_rows(both, "", {"valid_change_points": new.base - old.base})
     for label, mask in by_class(every[0]).items():
         valid = {
             size: np.column_stack([frame.base[mask] for frame in frames])
@@ -84,12 +82,12 @@ def gain_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
         classes[""] = classes.pop("all")
         rows += class_rows(frame, "base", {"valid_percent": frame.base}, classes)
         for shown in DESIGNS:
-            change = (frame[shown] - frame.base).to_numpy(float)
+            change = frame[shown] - frame.base
             numbers = {"valid_percent": frame[shown], "valid_change_points": change}
             rows += class_rows(frame, shown, numbers, classes)
-        added = (frame[DESIGNS[1]] - frame[DESIGNS[0]]).to_numpy(float)
-        numbers = {"valid_change_points": added}
-        rows += class_rows(frame, " - ".join(reversed(DESIGNS)), numbers, {"": True})
+        shorter, longer = DESIGNS
+        added = {"valid_change_points": frame[longer] - frame[shorter]}
+        rows += class_rows(frame, f"{longer} - {shorter}", added, {"": True})
     for shown in DESIGNS:
         gains = {
             size: np.column_stack([frame[shown] - frame.base for frame in frames])

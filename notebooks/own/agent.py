@@ -252,7 +252,8 @@ def conversations(
             talk.take(turn, show)
     pairs = [(talk.task, talk.answer) for talk in talks]
     named = benchmark.Asked(model.name, "with the tool" if find else "")
-    frame = benchmark.judged(bench, pairs, [named] * len(pairs)).assign(
+    return benchmark.judged(bench, pairs, [named] * len(pairs)).assign(
+        model=model.name,
         calls=[len(talk.calls) for talk in talks],
         errors=[talk.calls.count(None) for talk in talks],
         cut=[0 < talk.max_calls <= len(talk.calls) for talk in talks],
@@ -262,8 +263,6 @@ def conversations(
         new_tokens=[talk.new for talk in talks],
         queries=[talk.calls for talk in talks],
     )
-    frame.insert(0, "model", model.name)
-    return frame
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,8 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
         usable = [spec for spec in specs if spec.operation and "alias" not in spec.flags]
         numbers[change] = len(usable)
         usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
-        counts = DataFrame(
-            {"count_name": 0, "class": change}, index=[spec.id for spec in usable], dtype=object
-        )
+        ids = [spec.id for spec in usable]
+        counts = DataFrame({"count_name": 0, "class": change}, index=ids)
         chosen = [*islice(tasks.sample(usable, counts.count_name, seed), per_change)]
         made += tasks.tasks_of(chosen, index, counts, Counter())
     if not made:

@@ -10,6 +10,7 @@ fenced nor unindented code.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lookuplab import paths
@@ -226,7 +227,7 @@ def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
             lost, won, p = mcnemar(part.before > 0, part.passed > 0)
             tests.append((model, kind, len(part), {"lost_problems": lost, "won_problems": won}, p))
     ascending = pd.Series([p for *_, p in tests]).sort_values()
-    holm = (ascending * range(len(tests), 0, -1)).cummax().clip(upper=1)
+    holm = (ascending * np.arange(len(tests), 0, -1)).cummax().clip(upper=1)
     for at, (model, kind, n, counts, _) in enumerate(tests):
         for metric, value in (counts | {"holm_p": holm[at]}).items():
             rows.append(bare_row(model, kind, metric, value, n))

@@ -55,21 +55,17 @@ def too_long(functions: Sequence[Function], models: Sequence[str], most: int) ->
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
-    """Return one line per model and condition: our values next to the paper's, with the change
-    relative to the base in brackets.
+    """Return one line per model and condition: our values next to the paper's, and the changes
+    relative to the base in percent.
 
     ``table`` has the column ``paper_value`` (``paper.attach``). ``metrics`` maps a metric to the
     heading of its columns. A missing number leaves its cell blank.
     """
-    alone = table[~table.condition.str.contains(" - ", regex=False)]
-    cells = {}
+    headings = {"value": "ours", "paper_value": "paper"}
     for metric, heading in metrics.items():
         changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
-        for head, column in (("ours", "value"), ("paper", "paper_value")):
-            wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
-            numbers = wide.reindex(columns=[metric, changed]).astype(float)
-            texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
-            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
-            shown = [part.astype(object).fillna("") for part in (texts, changes)]
-            cells[heading, head] = shown[0] + shown[1]
-    return pd.DataFrame(cells)
+        headings |= {metric: heading, changed: f"{heading}: change (%)"}
+    shown = table[table.metric.isin(headings) & ~table.condition.str.contains(" - ", regex=False)]
+    wide = shown.set_index(["model", "condition", "metric"])[["value", "paper_value"]]
+    wide = wide.unstack(sort=False).rename(columns=headings).swaplevel(axis="columns")
+    return wide.astype(float).round(digits).astype(object).fillna("")

@@ -135,7 +135,7 @@ def share_rows(
     counts: Sequence[int],
     shares: Sequence[float],
     precisions: Mapping[str, float | None],
-    compared: Sequence[float] = (),
+    compared: Sequence[float],
 ) -> Rows:
     """Return rows with the percentage of valid calls for each share of tasks with documentation.
     The condition is ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``. The order
@@ -217,13 +217,12 @@ def held_out_rows(
     arms: Mapping[str, Answered],
     thresholds: np.ndarray,
     retriever: Retriever,
-    count: int = 5,
-    seed: int = 0,
+    seed: int,
 ) -> Rows:
     """Return rows of valid calls and lookups for each trigger, *confidence* and *asked*, with the
     condition ``held_out/<arm> <trigger>``; and the paired differences of ``COMPARED``.
 
-    The APIs are divided into ``count`` parts. Each part is judged with the threshold that is best
+    The APIs are divided into five parts. Each part is judged with the threshold that is best
     on the other parts.
     """
     rows = []
@@ -231,7 +230,7 @@ def held_out_rows(
     base = arms["base"].first
     for arm, answered in arms.items():
         p = answered.passes
-        fold = folds(p.first.cluster, p.first.frequency, count, seed)
+        fold = folds(p.first.cluster, p.first.frequency, 5, seed)
         for name, policy in {"confidence": "dag_confidence", "asked": "asked"}.items():
             if name == "asked" and "asked" not in p.first:
                 continue

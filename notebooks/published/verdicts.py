@@ -132,7 +132,7 @@ def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd
     """
     texts = dict.fromkeys(("prompt", "reference", "context"), "")
     return {
-        (str(model), ""): scores.solved(
+        (model, ""): scores.solved(
             [Problem(**texts, **labels) for labels in part[LABELS].to_dict("records")],
             part.assign(passed=part[way]),
             [1],
@@ -204,9 +204,9 @@ def _failure_rows(frame: pd.DataFrame) -> Rows:
         for cause in CAUSES:
             share = rate(part.cause.str.startswith(cause), clusters).percent()
             metric = "compile_error" if "compile" in cause else cause.replace(" ", "_")
-            rows.append(row(str(model), "failures", f"{metric}_percent", share))
+            rows.append(row(model, "failures", f"{metric}_percent", share))
         for kind, count in kinds[2][kinds[1] != ""].value_counts().items():
-            rows.append(bare_row(str(model), f"exception/{kind}", "answers", count, len(part)))
+            rows.append(bare_row(model, f"exception/{kind}", "answers", count, len(part)))
     return rows
 
 

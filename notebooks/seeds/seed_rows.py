@@ -30,10 +30,10 @@ def trainings(file: Path | str, tasks: Mapping[str, ApiTask]) -> dict[str, list[
     table["frequency"] = [tasks[id].frequency for id in table.id]
     table["cluster"] = [tasks[id].target for id in table.id]
     table["model"] = "mini-" + table["size"] + " seed " + table.seed.astype(str)
-    found: dict[str, list[pd.DataFrame]] = {}
-    for (size, _), frame in table.groupby(["size", "seed"], sort=False):
-        found.setdefault(size, []).append(frame.reset_index(drop=True))
-    return found
+    return {
+        size: [frame.reset_index(drop=True) for _, frame in part.groupby("seed", sort=False)]
+        for size, part in table.groupby("size", sort=False)
+    }
 
 
 def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:

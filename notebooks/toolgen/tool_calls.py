@@ -100,8 +100,8 @@ def call_rows(written: Written) -> Rows:
     """
     rows = []
     for key, functions, questions in _with_tool(written):
-        calls = _counts([one.id for one in functions], questions)
-        mean = average(calls, [one.repository for one in functions])
+        frame = pd.DataFrame([(one.id, one.repository) for one in functions], columns=COLUMNS[:2])
+        mean = average(with_calls(frame, questions).calls, frame.repository)
         total = len(questions)
         failed = (questions.failure != "").sum()
         rows += [
@@ -151,10 +151,10 @@ def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
 
 
 def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Return a judged frame with the column ``calls``: how often the tool was called for each
-    function.
+    """Return a frame of functions with the column ``calls``: how often the tool was called for each
+    function. ``questions`` come from ``questions_of``.
     """
-    return frame.assign(calls=_counts(frame.id, questions))
+    return frame.assign(calls=frame.id.map(questions.id.value_counts()).fillna(0))
 
 
 def equal_calls_rows(
@@ -250,8 +250,3 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
     if not math.isnan(auroc.value):
         rows.append(row(model, "marks", "auroc", auroc))
     return rows
-
-
-def _counts(ids: Sequence[str], questions: pd.DataFrame) -> pd.Series:
-    """Return how often the tool was called for each function."""
-    return pd.Series(ids).map(questions.id.value_counts()).fillna(0)

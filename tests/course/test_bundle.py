@@ -36,6 +36,9 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
             assert not [part for part in ("BEGINSOL", "HIDDENTESTS", *parts) if part in text], file
     course = {one.stem for one in (bundle / "notebooks/course").iterdir()}
     assert course == {*LESSONS, "check", "drawings", ".jupyter"}
+    for lesson in LESSONS:
+        exercises = cells(FOLDER / f"{lesson}.ipynb")
+        assert [*cells(bundle / f"notebooks/course/{lesson}.ipynb")] == [*exercises]
     assert (bundle / "README.md").read_text() == (FOLDER / "STUDENTS.md").read_text()
     assert (bundle.parent / "lookuplab-course.zip").stat().st_size < 30e6
 

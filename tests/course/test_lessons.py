@@ -2,17 +2,13 @@
 network is needed.
 """
 
-import nbformat
 import pytest
-from lessons import FOLDER, LESSONS, autograded, cells, run
-from nbgrader.nbgraderformat import MetadataValidator
+from lessons import LESSONS, autograded, run
 
 from lookuplab.run import runner
 
-each = pytest.mark.parametrize("lesson", LESSONS)
 
-
-@each
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
     lesson, bundle, shared, tmp_path, monkeypatch, starter
 ):
@@ -30,11 +26,3 @@ def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
 def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing(bundle):
     solved, idle = autograded("lesson0_tokens", bundle)  # it is a quick lesson
     assert solved[0] == solved[1] == idle[1] >= 8 and idle[0] == 0
-
-
-@each
-def test_the_student_version_has_every_exercise_marked_up_as_nbgrader_wants_it(lesson, bundle):
-    released = bundle / "notebooks/course"
-    file = f"{lesson}.ipynb"
-    assert list(cells(released / file)) == list(cells(FOLDER / file))
-    MetadataValidator().validate_nb(nbformat.read(FOLDER / file, as_version=4))

@@ -8,7 +8,7 @@ a problem at the beginning, because its end says where the answer goes.
 """
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, Self
@@ -184,8 +184,14 @@ class Ds1000Bench(Benchmark[Problem]):
         has ``prompt_tokens``, and the numbers of tokens that were cut to stay within the budget:
         ``description_lost``, ``code_lost`` and ``question_lost``.
         """
-        solutions = self.solutions(pairs)
-        self.grade(solutions)
+        solutions = []
+        for task, completion in pairs:
+            code = solution_of(completion.text, self.variant)
+            solutions.append((task, indented(task, code) if self.indent else code))
+        # few large calls are faster than many small ones, because each first runs the imports of
+        # all its programs
+        left = [one for one in dict.fromkeys(solutions) if one not in self.graded]
+        self.graded.update(zip(left, verdicts(left, self.grader), strict=True))
         rows = []
         for task, code in solutions:
             outcome = self.graded[task, code]
@@ -198,21 +204,6 @@ class Ds1000Bench(Benchmark[Problem]):
                 row |= {f"{part}_lost": count for part, count in trimmed.lost.items()}
             rows.append(row)
         return rows
-
-    def solutions(self, pairs: Sequence[tuple[Problem, Completion]]) -> list[tuple[Problem, str]]:
-        """Return the problem and the code of each completion."""
-        found = []
-        for task, completion in pairs:
-            code = solution_of(completion.text, self.variant)
-            found.append((task, indented(task, code) if self.indent else code))
-        return found
-
-    def grade(self, solutions: Iterable[tuple[Problem, str]]) -> None:
-        """Run those solutions that are not ``graded`` yet. Few large calls are faster than many
-        small ones, because each call first runs the imports of all its programs.
-        """
-        left = [one for one in dict.fromkeys(solutions) if one not in self.graded]
-        self.graded.update(zip(left, verdicts(left, self.grader), strict=True))
 
     def cluster(self, task: Problem) -> str:
         return task.cluster

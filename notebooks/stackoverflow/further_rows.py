@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 from scipy.stats import norm
 
-from lookuplab.scoring.rates import Rows, average, rate, row
+from lookuplab.benchmark import rate_rows
+from lookuplab.scoring.rates import Rows
 from lookuplab.stackoverflow.asking import SPARE, Matches, without_answers
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
@@ -43,13 +44,13 @@ def trim_rows(judged: pd.DataFrame, condition: str) -> Rows:
     ``prompt_tokens`` is the mean length of the prompts.
     """
     prompts = judged.drop_duplicates("id")
-    numbers = {"prompt_tokens": average(prompts.prompt_tokens, prompts.cluster)}
+    columns = ["prompt_tokens"]
     for part in ("description", "code", "question"):
         lost = prompts[f"{part}_lost"]
-        numbers[f"{part}_cut_percent"] = rate(lost > 0, prompts.cluster).percent()
-        numbers[f"{part}_cut_tokens"] = average(lost, prompts.cluster)
-    model = prompts.model.iloc[0]
-    return [row(model, condition, metric, number) for metric, number in numbers.items()]
+        cut = {f"{part}_cut": lost > 0, f"{part}_cut_tokens": lost}
+        prompts = prompts.assign(**cut)
+        columns += cut
+    return [one | {"condition": condition} for one in rate_rows(prompts, columns)]
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Matches:

@@ -11,9 +11,10 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab import paths
+from lookuplab.benchmark import rate_rows
 from lookuplab.errors import UNPARSABLE
 from lookuplab.results.artifact import read_csv, readable
-from lookuplab.scoring.rates import Rows, rate, row
+from lookuplab.scoring.rates import Rows
 from lookuplab.stackoverflow.ds1000 import INSERT, TEST_FUNCTIONS, Problem, program, template
 from lookuplab.stackoverflow.grader import Grader
 from lookuplab.toolgen.source import leaves
@@ -67,11 +68,7 @@ def near_miss_rows(failures: pd.DataFrame) -> Rows:
     """Return the percentage of each kind of failure for each model, from the frame of
     ``near_misses``. The condition is "all".
     """
-    return [
-        row(model, "all", f"{name}_percent", rate(part[name], part.cluster).percent())
-        for model, part in failures.groupby("model", sort=False)
-        for name in FAILURES
-    ]
+    return rate_rows(failures, FAILURES)
 
 
 def kappa_with_readers() -> str:

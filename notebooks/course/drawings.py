@@ -73,7 +73,7 @@ def intervals(
     xlabel: str = "",
     verdicts: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a vertical line.
+    """Draw rows (name, low, value, high) as dots with intervals, and ``bound`` as a dashed line.
     The verdict on each interval is written after its name. By default, the verdict says whether the
     claim "greater than the bound" holds, fails or is open.
     """
@@ -84,8 +84,9 @@ def intervals(
     said = table.name.map(verdicts) if verdicts else numpy.select(sides, ["holds", "fails"], "open")
     named = (table.name + ": " + said).str.removesuffix(": ")
     table = table.assign(condition=named, metric="value", model="")
-    marks = {f"{bound:g}": bound}
-    return dots_with_intervals(table, "value", panels=None, marks=marks, title=title, xlabel=xlabel)
+    figure = dots_with_intervals(table, "value", panels=None, title=title, xlabel=xlabel)
+    figure.axes[0].axvline(bound, color=DARK, linestyle=(0, (5, 3)))
+    return figure
 
 
 def simulated(

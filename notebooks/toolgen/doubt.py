@@ -8,13 +8,12 @@ decoding, the token after the name must be a break, which cannot continue an ide
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import Trie
-from lookuplab.models.tokens import TAIL, UNFINISHED, decode
+from lookuplab.models.tokens import UNFINISHED
 from lookuplab.toolgen.generation import Question, ToolConstraint, ToolUse
 from lookuplab.toolgen.jedi_tool import suggestions
 from lookuplab.toolgen.marking import SKIPPED
@@ -88,9 +87,7 @@ class InDoubt(ToolConstraint):
         would begin. Then restrict the row to the names that the tool offers, each preceded by
         ``blank``.
         """
-        tail: Sequence[int] = list(self.before[-TAIL:])
-        start, whole = decode(self.vocabulary.tokenizer, [[*tail], [*tail, *self.tokens]])
-        text = whole[len(start) :] + blank
+        text = self.text() + blank
         self.unanswered = True
         if text.endswith(UNFINISHED):  # the last token ends inside a character
             return

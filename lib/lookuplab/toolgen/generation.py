@@ -257,11 +257,15 @@ class ToolConstraint:
         elif trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token)):
             self._ask()
 
-    def _ask(self) -> None:
-        """Call the tool after the last token, if a name can follow there."""
+    def text(self) -> str:
+        """Return the function so far, without marks."""
         tail = list(self.before[-TAIL:])
         start, whole = decode(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
-        text = whole[len(start) :]  # the function so far, without marks
+        return whole[len(start) :]
+
+    def _ask(self) -> None:
+        """Call the tool after the last token, if a name can follow there."""
+        text = self.text()
         if self.use.trigger == "dot" and not ends_after_dot(text):
             return
         # the tool cannot be called between two tokens that spell one character together

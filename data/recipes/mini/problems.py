@@ -115,9 +115,9 @@ def literal(value: object) -> Literal | None:
     """
     with suppress(Exception):
         kind = kind_of(value)
-        source = source_of(value)
         known: dict[str, Any] = {}
-        exec(f"{IMPORTS}\n{TEXTS['same'][kind]}", known)
+        exec(f"{IMPORTS}\n{TEXTS['same'][kind]}", known)  # a KeyError for the kind ""
+        source = source_of(value)
         known["same"](eval(source, known), value)
         shown = source if kind in ("number", "exact") else repr(value)
         if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
@@ -131,9 +131,9 @@ def kind_of(value: object) -> str:
     DS-1000's tests, numbers are compared by allclose, pandas' objects by pandas' own tests, and
     other values by equality.
 
-    The kind of an empty value, and of a value that cannot be compared, is "".
+    The kind of an empty or very large value, and of one that cannot be compared, is "".
     """
-    if getattr(value, "size", 1) == 0:
+    if not 0 < getattr(value, "size", 1) <= LONGEST:
         return ""
     match value:
         case pd.DataFrame():
@@ -445,7 +445,7 @@ def prompt(draft: Draft) -> str:
     parameter.
     """
     asked = draft.call
-    (setup, expected) = draft.cases[0]
+    setup, expected = draft.cases[0]
     way = 0
     if draft.rule == "reworded":
         way = 1 + int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16) % 2
@@ -613,8 +613,8 @@ def calls(name: str, source: str) -> bool:
     In some examples, the documented object is only used inside another call:
     ``np.allclose(..., kappa4.cdf(...))`` is not a call of ``kappa4``.
     """
-    is_named = name.rpartition(".")[2] in called(source).split(".")
-    return is_named or isinstance(pydoc.locate(name), type)
+    last = name.rpartition(".")[2]
+    return last in called(source).split(".") or isinstance(pydoc.locate(name), type)
 
 
 def called(source: str) -> str:

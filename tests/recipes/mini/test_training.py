@@ -19,17 +19,10 @@ SAMPLE = [
     "client = boto3.client('s3')\nclient.list_identity_pool_usage(IdentityPoolId='a1')\n"
 ] * 20
 TOKENIZER = training.train_tokenizer(SAMPLE)
-
-
 RECIPE = PretrainingRecipe("tiny", epochs=2, packed=True, batch_tokens=128)
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch):
-    shape = training.ARCHITECTURES["small"] | {"num_hidden_layers": 2, "hidden_size": 32}
-    monkeypatch.setitem(training.ARCHITECTURES, "tiny", shape)
-    t5 = training.ARCHITECTURES["t5"] | {"num_layers": 1, "num_decoder_layers": 1, "d_model": 32}
-    monkeypatch.setitem(training.ARCHITECTURES, "tiny-t5", t5)
+SHAPES = training.ARCHITECTURES
+SHAPES["tiny"] = SHAPES["small"] | {"num_hidden_layers": 2, "hidden_size": 32}
+SHAPES["tiny-t5"] = SHAPES["t5"] | {"num_layers": 1, "num_decoder_layers": 1, "d_model": 32}
 
 
 @pytest.mark.parametrize("packed", [True, False])

@@ -96,23 +96,10 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     assert "wish-10" in capsys.readouterr().out
     right = {"id": "wish-1", "completion": 'add_book("Emma", author="Austen")'}
     result = score("shelf:Shelf", [right, right | {"completion": "add_book()"}])
+    named = {"id": "wish-1", "cluster": "add_book", "arguments": 2, "right_name": True}
     assert [json.loads(line) for line in result.stdout.splitlines()] == [
-        {
-            "id": "wish-1",
-            "cluster": "add_book",
-            "sample": 0,
-            "arguments": 2,
-            "valid": True,
-            "right_name": True,
-        },
-        {
-            "id": "wish-1",
-            "cluster": "add_book",
-            "sample": 1,
-            "arguments": 2,
-            "valid": False,
-            "right_name": True,
-        },
+        named | {"sample": 0, "valid": True},
+        named | {"sample": 1, "valid": False},
     ]
     assert "valid_percent 50.0" in " ".join(result.stderr.split())
     assert "tasks that are not scored: 9 of 10" in result.stderr

@@ -12,14 +12,8 @@ def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
 
 def test_a_misspelt_name_of_many_gets_the_three_nearest():
     names = ["table1", "table2", "table3", *(f"fig{n}" for n in range(20))]
-    with pytest.raises(UserError, match=r"table., table., table. or another of 23 choices$"):
-        check_choice("notebook", "tablee", names)
-
-
-def test_a_name_that_resembles_none_is_told_only_where_all_are():
-    names = [f"table{n}" for n in range(20)]
-    with pytest.raises(UserError, match=r"it must be one of 20 choices \(see a\)$"):
-        check_choice("notebook", "xyz", names, " (see a)")
+    with pytest.raises(UserError, match=r"table., table., table. or another of 23 choices, see a$"):
+        check_choice("notebook", "tablee", names, ", see a")
 
 
 NO_MEMORY = [
@@ -59,9 +53,9 @@ print(*store.get(store.present()))"""
     assert len(said) == 2 and "this process may use" in said[0] and kept == "a b"
 
 
-@pytest.mark.parametrize("number", [5, 27, 28, 30, 116, 122])
+@pytest.mark.parametrize("number", [5, 27, 28, 116, 122])
 def test_an_error_of_the_disk_is_one_line(number):
-    assert explain(OSError(number, "why", "file")).startswith("cannot use file: why; free some")
+    assert explain(OSError(number, "why")).startswith("cannot use the disk: why; free some")
 
 
 def test_a_path_that_cannot_be_read_as_a_folder_is_one_line():

@@ -51,13 +51,22 @@ def test_a_line_of_json_is_text_that_can_be_written_again(tmp_path, line, value)
     assert [*json_lines(file)] == [(1, {"a": value})]
 
 
-@pytest.mark.parametrize(("line", "column"), [("{,}", 2), ('{"a": ', 6), ('{"a": 1} x', 10)])
-def test_a_malformed_line_is_reported_with_one_line_number_and_a_column(tmp_path, line, column):
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{,}", "[^:]* at column 2"),
+        ('{"a": ', "[^:]* at column 6"),
+        ('{"a": 1} x', "[^:]* at column 10"),
+        ("[1]", "not an object"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_malformed_line_is_reported_with_one_line_number_and_a_column(tmp_path, line, why):
     file = tmp_path / "f.jsonl"
-    file.write_text(f"{{}}\n{line}\n")
-    with pytest.raises(UserError, match=rf"line 2: [^:]* at column {column}; each line") as error:
+    file.write_text(f"{{}}\n\n{line}\n")
+    with pytest.raises(UserError, match=rf"line 3: {why}; each line must be") as error:
         [*json_lines(file)]
-    assert str(error.value).count("line 2") == str(error.value).count("column") == 1
+    assert str(error.value).count("line 3") == 1
 
 
 def test_what_is_written_to_a_device_leaves_it_a_device():
@@ -73,11 +82,3 @@ def test_a_changed_byte_of_a_compressed_file_is_read_or_refused(tmp_path, compre
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 90]) + whole[at + 1 :])
         with suppress(UserError):
             [*json_lines(file)]
-
-
-@pytest.mark.parametrize("line", ["[1]", "{", "[" * 100_000, "{} {}"])
-def test_a_line_that_is_no_object_is_named(tmp_path, line):
-    file = tmp_path / "f.jsonl"
-    file.write_text("{}\n\n" + line)
-    with pytest.raises(UserError, match="line 3"):
-        [*json_lines(file)]

@@ -101,14 +101,6 @@ class Benchmark(ABC, Generic[TaskT]):
         """
         return ""
 
-    def line(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return ``record``, one line of a file that `lookuplab score` reads, with the task's id in
-        the field ``id`` and the model's text in the field ``completion``. By default the line is
-        returned unchanged. Override this method for published answers whose fields have other
-        names.
-        """
-        return record
-
     def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
         """Judge many completions. Return what ``judge`` returns for each completion, in the same
         order. Override this method if many completions can be judged faster than one at a time: in
@@ -195,7 +187,7 @@ def append_judged(
     benchmark: Benchmark[TaskT],
     pairs: Pairs[TaskT],
     rows: Sequence[dict[str, Any]],
-    asked: Sequence[Asked] = (),
+    asked: Sequence[Asked],
 ) -> None:
     """Append judged answers to a compressed file of JSON lines. Each line has one answer, and
     everything that a reader needs to understand the verdict.

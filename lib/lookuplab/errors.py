@@ -14,25 +14,8 @@ from contextlib import contextmanager
 # raised by ast.parse for an invalid text, and by ast.dump and ast.unparse for a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # if there are more choices than this, only the three most similar are named
-# errors of the operating system that the user can mend: a full disk, or a path that is unusable
-_MACHINE_ERRNOS = {
-    errno.ENOENT,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-    errno.EEXIST,
-    errno.EFBIG,
-    errno.EIO,
-    errno.EINVAL,  # raised for some files that cannot be used, such as some in /proc
-    errno.ESTALE,
-    errno.ENXIO,
-    errno.ELOOP,
-}
+# errors of a disk, which may be raised after a file was opened and then do not name the file
+_DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE}
 # errors for too many open files or processes
 _LIMIT_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 # what Python, the loader, numpy and torch say when memory cannot be allocated
@@ -67,20 +50,16 @@ def check_choice(what: str, value: object, choices: Collection[object], others: 
     """Raise UserError if ``value`` is not among the choices. The message begins with ``what`` and
     names the choices, the most similar first. If there are more than ten, it names the three most
     similar choices and says how many there are. ``others`` is the end of the message, and tells
-    where all choices are listed; if it is given, a message about more than ten choices names only
-    those that resemble ``value``.
+    where all choices are listed.
     """
     if value in [*choices]:  # in a list, because a set cannot look up a value without a hash
         return
     names = [str(choice) or '""' for choice in choices]
-    is_long = len(names) > MOST_NAMED
-    most = 3 if is_long else MOST_NAMED
-    near = difflib.get_close_matches(
-        str(value), names, most, cutoff=0.5 if others and is_long else 0
-    )
-    rest = [f"{'another' if near else 'one'} of {len(names)} choices"] if is_long else []
-    told = " or ".join(filter(None, [", ".join(near), *rest]))
-    raise UserError(f"{what} is {value!r}; it must be {told}{others}")
+    most, rest = MOST_NAMED, ""
+    if len(names) > MOST_NAMED:
+        most, rest = 3, f" or another of {len(names)} choices"
+    near = ", ".join(difflib.get_close_matches(str(value), names, most, cutoff=0))
+    raise UserError(f"{what} is {value!r}; it must be {near}{rest}{others}")
 
 
 def no_memory(text: str) -> bool:
@@ -132,7 +111,7 @@ def explain(error: Exception) -> str | None:
         return f"{NO_MEMORY}: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.errno in _LIMIT_ERRNOS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
-    if isinstance(error, OSError) and error.errno in _MACHINE_ERRNOS:
+    if isinstance(error, OSError) and (error.filename or error.errno in _DISK_ERRNOS):
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "
             "correct the path or its permissions, then run again"

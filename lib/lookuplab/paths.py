@@ -133,9 +133,8 @@ def replacing(output: Path) -> Iterator[Path]:
         yield part
         part.replace(output)
     finally:
-        for end in ("", "-wal", "-shm"):  # SQLite may add these two files to a database
-            with suppress(OSError):
-                part.with_name(part.name + end).unlink()
+        with suppress(OSError):
+            part.unlink()
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:

@@ -218,9 +218,6 @@ def duration(seconds: float) -> str:
 
 # 3. Tasks in threads on this machine, or on the workers of a cluster (``run.cluster``)
 
-_thread = threading.local()
-
-
 class Workers(Protocol):
     """Workers on other machines, such as ``run.cluster.Cluster``."""
 
@@ -269,20 +266,8 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        # wait until the threads, and with them their tools (``thread_tool``), have ended
+        # wait until the threads have ended, and with them the servers that belong to them
         pool.join()
-
-
-def thread_tool(make: Callable[..., AbstractContextManager[R]], *arguments: object) -> R:
-    """Return a tool, such as a server, that belongs to the current thread alone. The thread's first
-    task that needs the tool creates it: ``make(*arguments)`` returns a context manager, which
-    yields the tool. Later tasks of the thread reuse the tool, until the thread ends.
-    """
-    tools: dict[Any, Any] = vars(_thread)
-    if (make, arguments) not in tools:
-        tools[make, arguments] = make(*arguments).__enter__()
-    tool: R = tools[make, arguments]
-    return tool
 
 
 def check_visible(place: Path) -> None:

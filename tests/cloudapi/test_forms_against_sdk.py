@@ -53,7 +53,6 @@ def forms(name, required, optional, other):
     arguments = [f'{argument}="my-value", ' for argument in required]
     given = "".join(arguments)
     call = f"{name}({given})"
-    pascal = call.title().replace("_", "")
     fields = {
         "name": name,
         "upper": name.upper(),
@@ -69,10 +68,7 @@ def forms(name, required, optional, other):
         "pairs": ", ".join(f"{one!r}: 1" for one in required),
         "ones": ", ".join("1" * len(required)),
         "numbers": ", ".join(map(str, range(40))),
-        "misspelled": given.replace("=", "s="),
         "swapped": given.swapcase(),
-        "camel_call": pascal[0].lower() + pascal[1:],
-        "pascal_call": pascal,
     }
     return {
         form: [text and text.format(**fields) for text in texts] for form, texts in FORMS.items()

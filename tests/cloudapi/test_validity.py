@@ -56,7 +56,6 @@ def test_what_python_would_not_run_is_an_error():
 
 
 OPEN_AND_CLOSED = [
-    (COPY, "url='u', metadata={}", True, True),
     (COPY, "'u', lease=1", True, True),
     (COPY, "'u', retry_total=1", True, True),
     (COPY, "'u', bogus=1", True, False),

@@ -53,11 +53,6 @@ def test_ties_are_broken_by_id_and_a_query_without_a_match_gets_the_first_ids():
     assert many.rank({"1": "dog"}, 12) == {"1": [*dogs, "01", "02"]}
 
 
-def test_nothing_to_search_is_one_clear_line():
-    with pytest.raises(UserError, match="nothing to search"):
-        Bm25({"a": []})
-
-
 def test_code_is_the_tf_idf_weighted_mean_of_its_words_and_a_query_the_mean():
     bag = by_code(
         {"1": "common.common.rare", "2": "common", "3": "unknown"},

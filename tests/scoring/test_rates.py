@@ -18,7 +18,6 @@ from lookuplab.scoring.rates import (
     difference,
     mcnemar,
     of_change,
-    of_number,
     of_score_change,
     over_seeds,
     paired_difference,
@@ -108,12 +107,6 @@ def test_mcnemar_counts_only_changes():
     first, second = [1, 0, 0, 0, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1, 0]
     assert mcnemar(first, second) == (1, 4, pytest.approx(0.375))
     assert mcnemar([1, 0], [1, 0]) == (0, 0, 1.0)
-
-
-def test_seeds_that_agree_leave_the_interval_of_the_tasks():
-    values = np.array([0.0, 1, 1, 0, 1])
-    apis = np.array([*"aabcd"])
-    assert over_seeds(np.column_stack([values, values]), apis, of_number) == average(values, apis)
 
 
 def test_an_interval_over_two_models_adds_the_variance_of_tasks_and_of_both_models_seeds():

@@ -3,7 +3,6 @@ their queries. `python tests/stackoverflow/stand_in.py 1000` writes it where the
 so that the paper profile can be tried without a network.
 """
 
-import re
 import sys
 from pathlib import Path
 
@@ -19,29 +18,22 @@ def write(folder: Path, size: int) -> None:
     that answer them, and ``size`` other snippets.
     """
     known = {one.id: one for one in corpus.load_snippets("mini")}
-    asked = {
-        part: sorted(corpus.queries("mini", part), key=lambda one: hashed(f"so-ds {one.text}"))[
-            : size // 10
-        ]
-        for part in ("valid", "test")
-    }
-    needed = [id for queries in asked.values() for query in queries for id in query.relevant]
-    kept = list(dict.fromkeys([*needed, *sorted(known, key=hashed)[:size]]))
-    slugs = [re.sub(r"\W+", "-", known[id].description.lower()).strip("-") for id in kept]
-    named = {id: f"{slugs[at]}-{slugs[:at].count(slugs[at])}" for at, id in enumerate(kept)}
-    files = {
-        part: [{"query": one.text, "relevant_ids": [*map(named.get, one.relevant)]} for one in some]
-        for part, some in asked.items()
-    }
+    files = {}
+    needed = {}
+    for part in ("valid", "test"):
+        queries = sorted(corpus.queries("mini", part), key=lambda one: hashed(f"so-ds {one.text}"))
+        asked = queries[: size // 10]
+        files[part] = [{"query": one.text, "relevant_ids": one.relevant} for one in asked]
+        needed |= dict.fromkeys(id for one in asked for id in one.relevant)
     files["snippets"] = [
         {
             "attribution": ["https://stackoverflow.com", known[id].source],
             "language": "python",
-            "id": name,
+            "id": id,
             "code": known[id].code,
             "description": known[id].description,
         }
-        for id, name in named.items()
+        for id in needed | dict.fromkeys(sorted(known, key=hashed)[:size])
     ]
     for part, records in files.items():
         place = downloads.find(f"so-ds-{part}").path.relative_to(paths.DOWNLOADS)

@@ -34,7 +34,7 @@ def tokenizer():
 
 
 def snippet(n):
-    return Snippet(n, f"{n}d0 {n}d1 {n}d2", f"{n}c0 {n}c1 {n}c2 {n}c3", "", "")
+    return Snippet(n, f"{n}d0 {n}d1 {n}d2", f"{n}c0 {n}c1 {n}c2 {n}c3")
 
 
 EXAMPLES = [*map(snippet, "abc")]  # each has 3 + 4 tokens, and 4 more for its frame

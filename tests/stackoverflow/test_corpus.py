@@ -15,7 +15,7 @@ def test_the_published_fields_are_read_as_the_schema(written_file):
     file = written_file(
         {"id": 7, "code": "x", "description": "d", "attribution": ["so.com", "so.com/a/7"]}, ""
     )
-    assert corpus.load_snippets(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7", "")]
+    assert corpus.load_snippets(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7")]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
     (tmp_path / "deep.py").write_text("x = 1" + " + 1" * 5000)
     place = r"inner\xff/a.py"  # the name in a form that can be written as text
     assert corpus.load_snippets(tmp_path) == [
-        corpus.Snippet(f"{place}:1", "Add one.", "def f(x):\n    return x + 1", place, "")
+        corpus.Snippet(f"{place}:1", "Add one.", "def f(x):\n    return x + 1", place)
     ]
 
 
@@ -89,7 +89,7 @@ def test_what_is_no_query_and_a_file_without_queries_are_refused(tmp_path, case)
 
 
 def test_relevant_ids_that_no_snippet_has_are_said_and_out_of_the_rate(capsys):
-    snippets = [corpus.Snippet(id, "d", "c", "", "") for id in "ab"]
+    snippets = [corpus.Snippet(id, "d", "c") for id in "ab"]
     wanted = [("a", "x"), ("y", "z", "w"), ("b",)]
     asked = [corpus.Query(str(at), "q", ids) for at, ids in enumerate(wanted)]
     left = corpus.answerable(asked, snippets)

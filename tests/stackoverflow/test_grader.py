@@ -2,7 +2,6 @@
 a fresh process for each program.
 """
 
-import socket
 import sys
 from pathlib import Path
 
@@ -42,24 +41,23 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
     written_file, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    broken = {number: f"{number % 7}()" for number in range(2, 10)} | {10: "+"}
+    broken = {2: "0()", 3: "0()", 4: "0()", 10: "+"}
     records = [written.record(number, reference=code) for number, code in broken.items()]
     problems = ds1000.load_problems(written_file(written.record(), written.record(11), *records))
     left, runs = gradable(problems, leave_out="11, 4", sandbox="none")
     assert [one.id for one in left] == ["1"] and runs.sandbox == "none"
     said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
-    assert said[0].startswith("left out, the reference fails here: 2, 3, 5, 6, 7, 8, 9: TypeError")
+    assert said[0].startswith("left out, the reference fails here: 2, 3: TypeError")
     assert said[1].startswith("left out, the reference fails here: 10: SyntaxError")
     assert said[2:] == ["left out, by name: 11, 4"]
     with pytest.raises(UserError, match=r"no problem is left: .*: 10: SyntaxError"):
         gradable(problems[-1:], sandbox="none")
 
 
-FETCHES = """
-import os, socket
+LOADS = """
+import os
 place = os.environ["SEABORN_DATA"] + "/rows.csv"
 if not os.path.exists(place):
-    socket.create_connection({address})
     open(place, "w").write("1")
 """
 
@@ -70,17 +68,14 @@ def test_data_that_references_loaded_outside_the_sandbox_are_read_in_it(
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     for name in server.CACHES:
         monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
-    with socket.create_server(("127.0.0.1", 0)) as site:
-        context = FETCHES.format(address=site.getsockname()) + written.CONTEXT
-        problems = ds1000.load_problems(
-            written_file(written.record(1, context), written.record(2, reference=WRONG))
-        )
-        assert [*failing_references(problems, grader(None))] == ["1", "2"]
-        (tmp_path / "fetched").mkdir()
-        assert [*failing_references(problems, grader(None, sandbox="none"))] == ["2"]
-    assert failing_references(problems[:1], grader(None)) == {}
-    (tried,) = verdicts([(problems[0], "import os\nopen(place, 'w')")], grader())
-    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1"
+    problems = ds1000.load_problems(written_file(written.record(1, LOADS + written.CONTEXT)))
+    assert failing_references(problems, grader(None))
+    (tmp_path / "fetched").mkdir()
+    assert failing_references(problems, grader(None))
+    assert not failing_references(problems, grader(None, sandbox="none"))
+    assert not failing_references(problems, grader(None))
+    (tried,) = verdicts([(problems[0], "import os\nopen(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')")], grader())
+    assert tried.error.startswith("OSError") and (tmp_path / "fetched" / "rows.csv").read_text() == "1"
 
 
 def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_new(problems, kept):

@@ -15,9 +15,9 @@ from lookuplab_notebooks.stackoverflow.documents import questions
 from lookuplab_notebooks.stackoverflow.quality import MEASURES, measured, quality_rows
 
 SNIPPETS = [
-    Snippet("a", "Sort an array in place.", "np.sort(values)", "mine", "MIT"),
-    Snippet("b", "Compute the mean of a column.", "frame['x'].mean()", "mine", "MIT"),
-    Snippet("c", "Invert a matrix.", "np.linalg.inv(matrix)", "mine", "MIT"),
+    Snippet("a", "Sort an array in place.", "np.sort(values)"),
+    Snippet("b", "Compute the mean of a column.", "frame['x'].mean()"),
+    Snippet("c", "Invert a matrix.", "np.linalg.inv(matrix)"),
 ]
 PLACES = CORPUS_FOLDER / "words", CORPUS_FOLDER / "encoder"
 
@@ -29,7 +29,7 @@ def test_an_ensemble_is_the_weighted_sum_of_its_parts():
 
 
 def test_a_snippet_gives_three_lines_to_learn_from():
-    lines = ranking.training_lines([Snippet("a", "A mean.", "b.c(d)", "", "")])
+    lines = ranking.training_lines([Snippet("a", "A mean.", "b.c(d)")])
     assert lines == [["b", "mean", "c", "d"], ["mean", "b", "c", "d"], ["b", "c", "d", "mean"]]
 
 
@@ -91,13 +91,13 @@ def test_documents_that_are_hidden_from_a_query_are_not_ranked_for_it():
 def test_a_problems_documents_are_the_snippets_of_its_object(problems):
     about = replace(problems[0], object="x", expressions=("f(1)",))
     codes = {"y#0": "c", "x#1": "c", "x#2": "f( 1)"}
-    snippets = [Snippet(id, "d", code, "", "") for id, code in codes.items()]
+    snippets = [Snippet(id, "d", code) for id, code in codes.items()]
     [asked] = questions([problems[1], about], snippets)
     assert (asked.id, asked.relevant, asked.hidden) == (about.id, ("x#1",), ("x#2",))
 
 
 def test_a_ranker_that_knows_no_word_is_left_out_and_said(capsys):
-    empty = [Snippet(id, "...", "x = 1", "", "") for id in "ab"]
+    empty = [Snippet(id, "...", "x = 1") for id in "ab"]
     assert [*ranking.rankers(empty, "", "", ["bm25-description", "bm25-code"])] == ["bm25-code"]
     assert "warning: bm25-description is left out: nothing to search" in capsys.readouterr().err
     with pytest.raises(UserError, match="bm25-description is left out"):

@@ -93,15 +93,3 @@ def test_no_input_is_replaced_by_the_output(graded, written_file, tmp_path):
         assert result.exit_code == 2 and "name another output" in result.stderr, result.output
     assert problems.read_bytes() == before
     assert json.loads((tmp_path / "with space.jsonl").read_text()) == GOOD
-
-
-@pytest.mark.parametrize(
-    ("numbers", "said"),
-    [([1, 999], "line 2: unknown problem_id '999'; "), ([], "has no lines")],
-)
-def test_bad_input_is_one_line_and_nothing_is_written(graded, tmp_path, numbers, said):
-    output = tmp_path / "out.jsonl"
-    lines = [GOOD | {"problem_id": number} for number in numbers]
-    result = graded(lines, "-o", output)
-    assert result.exit_code == 2 and said in result.stderr, result.output
-    assert result.stderr.count("\n") == 1 and not output.exists()

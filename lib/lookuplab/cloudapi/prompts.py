@@ -93,7 +93,7 @@ def made_example(spec: ApiSpec) -> str:
 def docstring(
     specs: Sequence[ApiSpec],
     design: str,
-    documentation: Mapping[str, str] | None = None,
+    documentation: Mapping[str, str],
     header: str = HEADER,
 ) -> str:
     """Return the documentation of the retrieved APIs as one Python docstring, in the order given.
@@ -111,9 +111,9 @@ def docstring(
             if "specification" in design and names:
                 lines.append(f"{kind} arguments: {' '.join(names)}")
         if design == "full":
-            lines.append((documentation or {}).get(spec.id, spec.description).strip())
+            lines.append(documentation.get(spec.id, spec.description).strip())
         if design == "example":
-            shown = (documentation or {}).get(spec.id) or made_example(spec)
+            shown = documentation.get(spec.id) or made_example(spec)
             lines.append(f"Example:\n{task_prompt(spec, '').splitlines()[-1]}{shown}")
         parts.append("\n".join(lines))
     body = f"\n{RULE}\n".join(parts).replace('"""', "'''")

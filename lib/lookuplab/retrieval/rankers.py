@@ -174,7 +174,7 @@ class Ranker(ABC):
         queries: Mapping[str, str],
         relevant: Mapping[str, Collection[str]],
         k: int,
-        hidden: Mapping[str, Collection[str]] | None = None,
+        hidden: Mapping[str, Collection[str]],
     ) -> Places:
         """Return the ranks of the relevant documents among the first ``k`` for each query, as input
         for ``metrics``. ``relevant`` and ``hidden`` map a query's id to ids of documents; hidden
@@ -185,7 +185,7 @@ class Ranker(ABC):
         def seen() -> Iterator[tuple[Floats, list[int], int]]:
             for query, scores in zip(queries, self._lines(queries), strict=True):
                 line = scores.astype(float)
-                line[[at[name] for name in (hidden or {}).get(query, ())]] = -np.inf
+                line[[at[name] for name in hidden[query]]] = -np.inf
                 names = {*relevant[query]}
                 yield line, [at[name] for name in names if name in at], len(names)
 

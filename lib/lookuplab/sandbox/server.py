@@ -147,7 +147,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ends the server when its owner ends without closing it (``work.thread_tool``)
+    # ends the server when the thread ends to which it belongs (``stackoverflow.grader``)
     __del__ = __exit__
 
     def close(self) -> None:

@@ -23,7 +23,6 @@ from lookuplab.work import say
 
 CORPUS_FOLDER = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # names of downloads in data/sources.toml
-LICENCE = "CC BY-SA, as Stack Overflow"  # for published snippets that state no licence
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,8 @@ class Snippet:
     id: str
     description: str
     code: str
-    source: str
-    licence: str
+    source: str = ""
+    licence: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,7 @@ def load_snippets(name: str | Path) -> list[Snippet]:
     and for a duplicate id.
     """
     (path,) = files(name)
-    licence = LICENCE if name in PUBLISHED else ""
-    snippets = list(_functions(path) if path.is_dir() else _snippets(path, licence))
+    snippets = list(_functions(path) if path.is_dir() else _snippets(path))
     ids = {snippet.id for snippet in snippets}
     if not ids or len(ids) < len(snippets):
         raise UserError(
@@ -141,7 +139,7 @@ def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[
     return left
 
 
-def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
+def _snippets(file: Path) -> Iterator[Snippet]:
     for number, record in paths.json_lines(file):
         id, description, code = (
             str(record.get(name, "")) for name in ("id", "description", "code")
@@ -151,7 +149,7 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
         source = record.get("source") or record.get("attribution") or file.name
         if isinstance(source, list):  # SO-DS lists several addresses; the last is the question's
             source = source[-1]
-        yield Snippet(id, description, code, str(source), record.get("licence", licence))
+        yield Snippet(id, description, code, str(source), record.get("licence", ""))
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
@@ -170,7 +168,7 @@ def _functions(folder: Path) -> Iterator[Snippet]:
                     node.body = node.body[1:] or [ast.Pass()]
                     text = " ".join(doc.split("\n\n")[0].split())
                     id = f"{place}:{node.lineno}"
-                    snippets.append(Snippet(id, text, ast.unparse(node), place, ""))
+                    snippets.append(Snippet(id, text, ast.unparse(node), place))
         except (OSError, *UNPARSABLE):
             unread += 1  # an example that this Python cannot parse would not help a model
             continue

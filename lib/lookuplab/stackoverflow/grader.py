@@ -15,13 +15,14 @@ their verdict counts. Answers that fail in two processes but pass in one are not
 import hashlib
 import subprocess
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
@@ -36,7 +37,7 @@ from lookuplab.sandbox.server import (
     choose_sandbox,
 )
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.work import Progress, Workers, check_visible, processors, say, spread, thread_tool
+from lookuplab.work import Progress, Workers, check_visible, processors, say, spread
 
 GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
@@ -45,6 +46,7 @@ OWN_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn")
 _VERSIONS = """import sys
 from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
+_thread = threading.local()
 
 
 def environment(name: str = GRADER_ENVIRONMENT) -> Path:
@@ -187,11 +189,14 @@ class Grader:
 def _run_on_server(
     sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]
 ) -> Outcome:
-    """Run one program in a worker's thread, on that thread's server."""
+    """Run one program in a worker's thread, on a server that belongs to this thread alone. Its
+    later programs reuse the server, which ends with the thread.
+    """
     _, program = task
     check_visible(python)
-    outcome: Outcome = thread_tool(ForkServer, sandbox, python, limits).run(program)
-    return outcome
+    kind = sandbox, python, limits
+    servers: dict[Any, ForkServer] = vars(_thread)
+    return servers.setdefault(kind, ForkServer(*kind)).run(program)
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:

@@ -46,10 +46,9 @@ class Benchmarks(Group):
         def own(file: Path, *, output: Path | None = None) -> None:
             """Score completions of your own benchmark (docs/fourth_paper.md).
 
-            Each line has the fields id (of a task) and completion, or whatever fields the
-            benchmark's method `line` reads. Several lines with the same id are samples for one
-            task, in order. For each line, the command writes id, cluster, sample and the columns
-            that `judge` returns.
+            Each line has the fields id (of a task) and completion. Several lines with the same id
+            are samples for one task, in order. For each line, the command writes id, cluster,
+            sample and the columns that `judge` returns.
 
             Args:
                 output: Write the judgements to this file instead of stdout.
@@ -57,12 +56,7 @@ class Benchmarks(Group):
             from lookuplab.benchmark import load_benchmark, rate_rows
 
             benchmark = load_benchmark(cmd_name)
-            of_task = task_reader(benchmark, "id", "completion")
-
-            def read(record: Line) -> "tuple[Any, Completion]":
-                record.update(benchmark.line(record))
-                return of_task(record)
-
+            read = task_reader(benchmark, "id", "completion")
             records, frame = judge_file(benchmark, file, output, read, ["completion"])
             rows = rate_rows(frame, benchmark.measures, benchmark.by)
             given = ["model", "id", "completion", "finish_reason"]

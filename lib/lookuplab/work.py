@@ -218,6 +218,7 @@ def duration(seconds: float) -> str:
 
 # 3. Tasks in threads on this machine, or on the workers of a cluster (``run.cluster``)
 
+
 class Workers(Protocol):
     """Workers on other machines, such as ``run.cluster.Cluster``."""
 

@@ -74,8 +74,9 @@ def test_data_that_references_loaded_outside_the_sandbox_are_read_in_it(
     assert failing_references(problems, grader(None))
     assert not failing_references(problems, grader(None, sandbox="none"))
     assert not failing_references(problems, grader(None))
-    (tried,) = verdicts([(problems[0], "import os\nopen(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')")], grader())
-    assert tried.error.startswith("OSError") and (tmp_path / "fetched" / "rows.csv").read_text() == "1"
+    overwrites = "import os\nopen(os.environ['SEABORN_DATA'] + '/rows.csv', 'w')"
+    (tried,) = verdicts([(problems[0], overwrites)], grader())
+    assert not tried.passed and (tmp_path / "fetched" / "rows.csv").read_text() == "1"
 
 
 def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_new(problems, kept):

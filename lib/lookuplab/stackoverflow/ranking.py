@@ -65,9 +65,8 @@ def rankers(
             "with a weight above 0"
         )
 
-    if not names:
-        raise UserError("no ranker is named: name at least one")
     found = {}
+    message = "no ranker is named: name at least one"
     for name in names:
         try:
             found[name] = ranker(name)

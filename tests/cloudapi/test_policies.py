@@ -48,10 +48,19 @@ COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
 # Two tasks per class, each with an API of its own. The aggregates differ, so that a mix-up shows.
 TABLE = pd.DataFrame(
-    {"minimum": SURE, "mean": 1 - SURE, "product": SURE, "cluster": list("abcdef")}
+    {
+        "model": "toy",
+        "id": [*"abcdef"],
+        "cluster": [*"abcdef"],
+        "frequency": np.repeat(["high", "medium", "low"], 2),
+        "minimum": SURE,
+        "mean": 1 - SURE,
+        "product": SURE,
+        "last": 0.5,
+        "exists_anywhere": SURE != 0.9,
+        "prompt_dropped": 0,
+    }
 )
-TABLE = TABLE.assign(model="toy", id=TABLE.cluster, last=0.5, exists_anywhere=SURE != 0.9)
-TABLE = TABLE.assign(prompt_dropped=0, frequency=np.repeat(["high", "medium", "low"], 2))
 # Three tasks are valid without documents, five with a hit, none with a miss.
 FIRST, HIT, MISS = (
     TABLE.assign(valid=least < SURE, prompt_tokens=tokens)

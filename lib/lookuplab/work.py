@@ -320,7 +320,7 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
                 time.sleep(1)
                 if not lease.owner:
                     lease.force_break()
-            lease.acquire(timeout=SILENCE + 5)
+            lease.acquire(timeout=1.2 * SILENCE)
     except Timeout:
         who = f"process {lease.pid} on {lease.owner and lease.owner.hostname}"
         raise LockHeld(f"another lookuplab {does}: {who}; wait until it ends, or stop it") from None

@@ -63,7 +63,6 @@ def test_a_limit_of_open_files_is_one_line():
 # one command of each group
 COMMANDS = """report
 reproduce table1_base_models --again --audit 2%
-sweep table3_dag_plus_plus -p precision=[10,50] -j 1
 view fig7a_retriever_precision
 score ds1000 answers.jsonl
 data mark rich -o marked.jsonl

@@ -96,7 +96,7 @@ def test_the_index_of_pytorch_is_asked_for_torch_alone():
 
 EXTRAS = "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split()
 DOORS = """
-words: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
+words: from lookuplab.retrieval.rankers import train_words; train_words([["a"]], None)
 rank: from lookuplab.retrieval.rankers import sentence_encoder; sentence_encoder("any")
 remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
 widgets: import lookuplab_notebooks.sliders

@@ -87,13 +87,15 @@ def test_an_encoder_that_is_not_there_is_one_clear_line(monkeypatch):
         rankers.by_description({"a": "b"}, "no/such/folder")
 
 
-def test_word_vectors_depend_on_the_seed_alone_and_come_back_bit_for_bit(tmp_path):
+def test_word_vectors_depend_on_the_seed_alone(tmp_path):
     pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     lines = [["sort", "rows"], ["mean"]] * 5
     small = {"vector_size": 8, "epochs": 2, "bucket": 99}
-    one, again, other = (rankers.train_words(lines, seed=seed, **small) for seed in (1, 1, 2))
-    rankers.save_words(tmp_path, one)
-    assert str(one) == str(again) == str(rankers.load_words(tmp_path)) != str(other)
+    texts = []
+    for seed in (1, 1, 2):
+        rankers.train_words(lines, tmp_path, seed=seed, **small)
+        texts.append(str(rankers.load_words(tmp_path)))
+    assert texts[0] == texts[1] != texts[2]
     with pytest.raises(UserError, match="holds no word vectors"):
         rankers.load_words(tmp_path / "nowhere")
 

@@ -411,30 +411,25 @@ def sentence_encoder(name: str) -> "SentenceTransformer":
         ) from error
 
 
-def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, Floats]:
-    """Train fastText on tokenised lines and return {word: vector}. A vector is (d,) float32,
-    rounded to half precision. ``changes`` override settings in FASTTEXT.
+def train_words(lines: Sequence[Sequence[str]], folder: Path, **changes: float) -> None:
+    """Train fastText on tokenised lines, and write the word vectors to a folder in half precision.
+    The list of words is written last, so that a folder with this list is complete. ``changes``
+    override settings in FASTTEXT.
     """
     with needs("words", " (with Python 3.13 or older)"):
         from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv
-    half = trained.vectors.astype(np.float16).astype(np.float32)
-    return dict(zip(trained.index_to_key, half, strict=True))
-
-
-def save_words(folder: Path, vectors: Mapping[str, Floats]) -> None:
-    """Write word vectors to a folder. The list of words is written last, so that a folder with this
-    list is complete.
-    """
     paths.make_folder(folder)
-    np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
-    words = json.dumps({"words": list(vectors)}, ensure_ascii=False)
+    np.save(folder / "vectors.npy", trained.vectors.astype(np.float16))
+    words = json.dumps({"words": trained.index_to_key}, ensure_ascii=False)
     paths.write_lines(folder / "about.json", [words])
 
 
 def load_words(folder: Path) -> dict[str, Floats]:
-    """Return the word vectors that ``save_words`` wrote. Raises UserError if they are missing."""
+    """Return {word: vector} as ``train_words`` wrote it. A vector is (d,) float32. Raises UserError
+    if the folder has no word vectors.
+    """
     try:
         words = json.loads((folder / "about.json").read_text("utf-8"))["words"]
         return dict(zip(words, np.load(folder / "vectors.npy").astype(np.float32), strict=True))

@@ -94,7 +94,7 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
         lines = training_lines(snippets)
         place = VECTORS / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
         if not (place / "about.json").exists():
-            kinds.save_words(place, kinds.train_words(lines))
+            kinds.train_words(lines, place)
     return kinds.load_words(paths.located(place))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.source import function_of, insert, is_empty, location_of, reindent
+from lookuplab.toolgen.source import insert, is_empty, location_of, reindent
 
 FILE = '''import os
 
@@ -91,7 +91,7 @@ def test_code_is_taken_out_of_an_answer_and_indented_as_the_place_wants(answer):
     ],
 )
 def test_of_any_other_answer_nothing_is_left_out(answer):
-    body = function_of(location_of(FILE, 6), answer)[1]
+    body = insert(FILE, location_of(FILE, 6), answer).body
     assert "".join(body.split()) == "".join(answer.split())
 
 
@@ -147,7 +147,7 @@ def test_the_inside_of_a_string_is_not_moved():
 
 
 def test_a_broken_function_is_inserted_as_it_is():
-    whole, body = function_of(location_of(FILE, 6), "def f(self):\n    return foo(")
+    *_, whole, body = insert(FILE, location_of(FILE, 6), "def f(self):\n    return foo(")
     assert whole == "    def f(self):\n        return foo(" and body == "        return foo("
 
 
@@ -161,5 +161,5 @@ def test_any_prediction_leaves_the_rest_of_the_file_alone(prediction):
 def test_blank_lines_in_an_answer_take_time_in_proportion_to_their_number():
     began = time.process_time()
     place = location_of(FILE, 6)
-    assert function_of(place, "`" + "\n" * 30_000 + "x")[1].endswith("x")
+    assert insert(FILE, place, "`" + "\n" * 30_000 + "x").body.endswith("x")
     assert time.process_time() - began < 5

@@ -258,17 +258,14 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             return
     with Connection(handle) as channel, suppress(EOFError):
         is_copy = False
-        failure = _enter_sandbox(channel.recv(), trusted)
+        shown = channel.recv()
+        failure = "" if shown is None else _try(analyser, _enter_sandbox, trusted, shown)[0]
         while not is_copy:
             limit, function, question = channel.recv()
             if warm and not failure:
                 # this limit covers both warming up and the copy
                 signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
-                try:
-                    with raise_machine_errors():
-                        warm(*question)
-                except (OSError, MemoryError) as error:
-                    failure = f"{MACHINE_ERROR}: {type(error).__name__}: {error}"
+                failure, _ = _try(analyser, warm, *question)
             if failure:
                 channel.send((failure, None))
                 break
@@ -281,19 +278,24 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
                 is_copy = True
             signal.setitimer(signal.ITIMER_REAL, PATIENCE * limit)
             signal.setitimer(signal.ITIMER_PROF, limit)
-            try:
-                with raise_machine_errors():
-                    answer = "", function(*question)
-            except (OSError, MemoryError) as error:
-                answer = f"{MACHINE_ERROR}: {type(error).__name__}: {error}", None
-            except Exception as error:  # an analyser may raise any exception on other people's code
-                answer = f"{ANALYSER_ERROR}{analyser}: {type(error).__name__}", None
+            answer = _try(analyser, function, *question)
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send(answer)
     # A normal exit of Python would visit every syntax tree that this process shares with its
     # parent, and visiting a tree copies its memory.
     os._exit(0)
+
+
+def _try(analyser: str, function: Callable[..., T], *arguments: object) -> tuple[str, T | None]:
+    """Call a function in a worker. Return ("", its result), or (reason, None) if it failed."""
+    try:
+        with raise_machine_errors():
+            return "", function(*arguments)
+    except (OSError, MemoryError) as error:
+        return f"{MACHINE_ERROR}: {type(error).__name__}: {error}", None
+    except Exception as error:  # an analyser may raise any exception on other people's code
+        return f"{ANALYSER_ERROR}{analyser}: {type(error).__name__}", None
 
 
 @contextmanager
@@ -324,18 +326,12 @@ def raise_machine_errors() -> Iterator[None]:
         check_memory()
 
 
-def _enter_sandbox(shown: list[str] | None, trusted: Sequence[str]) -> str:
+def _enter_sandbox(trusted: Sequence[str], shown: list[str]) -> None:
     """Enter the sandbox, in which only Python, the sources and the folders ``shown`` are visible.
-    Return the reason if that fails, else "". If ``shown`` is None, because there are no namespaces,
-    do nothing.
+    Raises OSError if that fails.
     """
     folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
-    try:
-        if shown is not None:
-            namespaces.enter_read_only(folders, shown)
-    except OSError as error:
-        return f"{MACHINE_ERROR}: no sandbox: {error}"
-    return ""
+    namespaces.enter_read_only(folders, shown)
 
 
 def answer_all(
@@ -431,15 +427,6 @@ class JudgementStore(AnswerStore):
     """
 
     name = "judgements"
-
-    def fault(self, answer: Any) -> str:
-        """Return why an answer must not be used, or "" for a valid answer. An answer with an error
-        of the analyser (None, or an entry in ``failures``) is not valid. Earlier versions of the
-        kit stored such answers, although the machine may have been at fault.
-        """
-        failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
-        spoilt = answer is None or any(one.startswith(ANALYSER_ERROR) for one in failures)
-        return "an error of the analyser itself" if spoilt else ""
 
 
 def judgement_key(kind: str, place: str, repository: str, **question: object) -> str:

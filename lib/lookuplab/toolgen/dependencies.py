@@ -49,7 +49,7 @@ def expressions(text: str) -> list[Token]:
             start = opening.pop()
             if start - 1 in keys and value != "}":
                 keys[at] = keys[start - 1] + BRACKETS[value] + value
-        elif is_name(leaf):
+        elif is_name(value):
             keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
             if leaf.search_ancestor("import_name", "import_from"):
                 continue

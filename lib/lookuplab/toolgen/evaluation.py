@@ -48,18 +48,14 @@ from lookuplab.toolgen.pairs import ModelKind, kind_of, prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     COLUMNS,
-    COMPONENTS,
     blank_strings,
     bleu,
     bleu_counts,
-    brevity_penalty,
     code_bleu,
     code_bleu_counts,
-    components,
     identifiers,
     package_2023_text,
     package_text,
-    precision,
     similarities,
 )
 from lookuplab.toolgen.source import (
@@ -308,7 +304,7 @@ class ToolGen(Benchmark[Original]):
                 else relevant_messages(answers[key], one, self.rules)
                 for key, one in checks
             ]
-            messages, of_original = verdicts[0], verdicts[1] if self.references else None
+            messages, of_original = (*verdicts, None)[:2]
             columns |= {
                 "passed": None if messages is None else not messages,
                 "lost": joined_reasons(lost[one] for one in {check, uses} & lost.keys()),
@@ -382,20 +378,20 @@ def judged_all(
     """
     if not functions:
         raise UserError("no functions are selected: check the parameters that select functions")
+    bench = ToolGen(functions, rules, workers, references=references)
     pairs = []
     asked = []
     for key, predicted in predictions.items():
         model, condition = key if isinstance(key, tuple) else ("", key)
-        kind: ModelKind = "decoder"
+        suited = bench
         answers: Mapping[str, Completion] = {}
         if isinstance(predicted, Generations):
-            model, kind = model or predicted.model.name, predicted.model.kind
+            model, suited = model or predicted.model.name, bench.for_model(predicted.model)
             answers, predicted = predicted.completions, predicted.predictions
         for function in functions:
             id = function.id
             pairs.append((function, answers.get(id) or written(id, predicted[id])))
-            asked.append(Asked(model, str(condition), prompt_text(function, kind, rules)))
-    bench = ToolGen(functions, rules, workers, references=references)
+            asked.append(Asked(model, str(condition), suited.prompt(function).text))
     frame = judged(bench, pairs, asked)
     starts = range(0, len(frame), len(functions))
     parts = [frame[at:][: len(functions)].reset_index(drop=True) for at in starts]
@@ -407,46 +403,38 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     functions.
 
     These scores are the dependency coverage of all functions together, BLEU-4 of blank-separated
-    words, and CodeBLEU with its components. Further rows count the functions with each error of
-    CHECKS, with a crash of pylint, without an answer of pylint or Jedi, without dependencies, and
-    with an empty body. If the originals were judged, two more rows have the number of originals
-    that fail, and the success rate on the functions whose original passes.
+    words, and CodeBLEU. Further rows count the functions with each error of CHECKS, with a crash of
+    pylint, without an answer of pylint or Jedi, and without dependencies. If the originals were
+    judged, two more rows have the number of originals that fail, and the success rate on the
+    functions whose original passes.
     """
-    texts = [*zip(frame.predicted, frame.wanted, strict=True)]
-    words = [bleu_counts(text.split(), wanted.split()) for text, wanted in texts]
-    code = [code_bleu_counts(text, wanted, rules) for text, wanted in texts]
 
-    def numbers(of: Callable[[Array], list[Array]], counts: Any) -> list[Rate]:
-        # the jackknife weights the functions, and each score is computed from weighted sums
+    def score(of: Callable[[Array], Array], counts: list[list[Any]]) -> Rate:
+        # the jackknife weights the functions, and the score is computed from weighted sums
         sums = partial(np.tensordot, b=np.array(counts), axes=1)
-        return jackknife(lambda weights: np.stack(of(sums(weights)), -1), frame.cluster, of_share)
+        return jackknife(lambda weights: of(sums(weights)), frame.cluster, of_share)[0]
 
+    texts = [*zip(frame.predicted, frame.wanted, strict=True)]
     uses = np.nan_to_num(frame[["covered", "dependencies"]].to_numpy(float))
-    found = [
-        averages(uses[:, :1], frame.cluster, uses[:, 1:], of_share)[0].percent(),
-        *numbers(lambda sums: [bleu(sums), precision(sums), brevity_penalty(sums)], words),
-        *numbers(lambda sums: [code_bleu(sums), *np.moveaxis(components(sums), -1, 0)], code),
-    ]
-    names = ["depcov_percent", "bleu4", "bleu4_precision", "bleu4_brevity_penalty", "codebleu"]
-    names += [f"codebleu_{name}" for name in COMPONENTS]
+    [coverage] = averages(uses[:, :1], frame.cluster, uses[:, 1:], of_share)
+    found = {
+        "depcov_percent": coverage.percent(),
+        "bleu4": score(bleu, [bleu_counts(one.split(), other.split()) for one, other in texts]),
+        "codebleu": score(code_bleu, [code_bleu_counts(*pair, rules) for pair in texts]),
+    }
     flags = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)} | {
         "crashed": frame.failures.str.contains("|".join(CRASHES)),
         "pylint_lost": frame.passed.isna(),
         "jedi_lost": frame.dependencies.isna(),
         "without_dependency": frame.dependencies == 0,
-        "empty": frame["empty"],
     }
     if frame.reference_passed.notna().any():
         flags["reference_failed"] = frame.reference_passed.eq(False)
         fair = frame[frame.reference_passed.eq(True) & frame.passed.notna()]
         if len(fair):
-            found.append(rate(fair.passed.astype(float), fair.cluster).percent())
-            names.append("passed_where_reference_passes_percent")
-    rows = [
-        row("", "all", name, one)
-        for name, one in zip(names, found, strict=True)
-        if not np.isnan(one.value)
-    ]
+            passed = rate(fair.passed.astype(float), fair.cluster)
+            found["passed_where_reference_passes_percent"] = passed.percent()
+    rows = [row("", "all", name, one) for name, one in found.items() if not np.isnan(one.value)]
     return rows + [
         bare_row("", "all", f"{name}_functions", each.sum(), len(frame))
         for name, each in flags.items()

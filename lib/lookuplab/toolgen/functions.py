@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UNPARSABLE, UserError
@@ -25,8 +25,8 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.source import (
     DEFINITIONS,
     Token,
-    column_of,
     cut_comments,
+    end_of,
     read_source,
     reindent,
     whole_tokens,
@@ -77,7 +77,6 @@ class Function:
     file: str  # relative to root, with slashes
     line: int  # the line of ``def``, after any decorators
     end_line: int
-    qualified_name: str
     signature: str  # from ``def`` to the colon, both included
     docstring: str  # only the first sentence
     body: str  # the lines after the docstring
@@ -333,7 +332,6 @@ def _build_function(
         file=file,
         line=node.lineno,
         end_line=end[0],
-        qualified_name=name,
         signature=text(node.lineno, (colon.line, colon.column + 1)),
         docstring=docstring,
         body=text(body_line, end),
@@ -342,14 +340,6 @@ def _build_function(
         body_line=body_line,
         tokens=tuple(code),
     )
-
-
-def end_of(node: ast.stmt, lines: Sequence[str]) -> tuple[int, int]:
-    """Return (line, column) of the end of a parsed statement: its last line, and the column after
-    its last character.
-    """
-    line, column = cast("tuple[int, int]", (node.end_lineno, node.end_col_offset))
-    return line, column_of(lines[line - 1], column)
 
 
 def _does_nothing(statement: ast.stmt) -> bool:

@@ -82,8 +82,8 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """Return the text that describes this use in the keys of stored answers. The rule
-        ``boundary`` is mentioned only if it is False.
+        """Return the text that describes this use in the keys of stored answers. The rules
+        ``given_signature`` and ``boundary`` are mentioned only if they are False.
         """
         rules = self.rules
         parts = {
@@ -91,12 +91,10 @@ class ToolUse:
             "variant": rules,
             "gate": float(rules.min_mark_probability),
             "ends": rules.name_end_rule,
-            **rules.changes(),
         }
-        for name in ("min_mark_probability", "name_end_rule", "boundary"):
-            parts.pop(name, None)
-        if not rules.boundary:
-            parts["boundary"] = False
+        parts |= {
+            name: False for name in ("given_signature", "boundary") if not getattr(rules, name)
+        }
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
     def constraint(self, *of_row: Any) -> "ToolConstraint":

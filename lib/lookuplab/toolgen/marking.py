@@ -43,7 +43,7 @@ from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, is_dunder, unfinished_file
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.source import Token
+from lookuplab.toolgen.source import Token, is_name
 from lookuplab.work import Workers
 
 # not builtins: Python adds these names to ``builtins`` only for interactive use
@@ -90,8 +90,7 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
             is_candidate = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
             is_builtin = previous != "." and text in RECEIVERS | BUILTINS
-            is_name = text.isidentifier() and not keyword.iskeyword(text)
-            is_candidate = is_name and not is_builtin and not is_dunder(text)
+            is_candidate = is_name(text) and not is_builtin and not is_dunder(text)
         if is_candidate and token.line >= function.body_line:
             yield token
         previous = text
@@ -169,7 +168,6 @@ def marked_records(
     """
     digests = {root: repository_digest(root) for root in {function.root for function in functions}}
     versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
-    versions |= rules.changes()
     keys = {
         function.id: judgement_key("marks", function.id, digests[function.root], **versions)
         for function in functions

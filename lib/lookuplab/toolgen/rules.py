@@ -87,19 +87,6 @@ class Rules:
         """
         return 2 if self.is_package else 1
 
-    def changes(self) -> dict[str, object]:
-        """Return {name: value} for the rules whose values differ from those of the variant. The
-        keys of stored answers contain them, because the variant's name does not show them.
-        ``every_error`` is left out, because it changes no answer.
-        """
-        values = vars(self)
-        defaults = vars(RULES[self.variant])
-        return {
-            name: value
-            for name, value in values.items()
-            if value != defaults[name] and name != "every_error"
-        }
-
 
 PAPER_RULES = Rules("paper")
 PACKAGE_2023_RULES = Rules("package-2023", min_mark_probability=0.8, every_error=True)

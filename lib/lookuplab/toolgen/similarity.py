@@ -47,13 +47,6 @@ HIGHEST = 300
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
-def collapse_spaces(text: str) -> str:
-    """Return the text with every run of white space replaced by one blank, and with no white space
-    at either end.
-    """
-    return " ".join(text.split())
-
-
 def blank_strings(text: str) -> str:
     """Return the text with every string literal replaced by ``''``. package-2024 compares such
     texts. As in the package, a literal is anything between two equal quotes on one line.
@@ -438,7 +431,7 @@ def identifiers(text: str) -> list[str]:
     """Return all identifiers in a text, with repetitions. Strings and comments contain no
     identifiers, except for the expressions in f-strings.
     """
-    return [leaf.value for leaf in leaves(text) if is_name(leaf)]
+    return [leaf.value for leaf in leaves(text) if is_name(leaf.value)]
 
 
 @lru_cache(maxsize=4096)
@@ -466,7 +459,7 @@ def similarities(
       divided by the length of the original's sequence.
     - ``prefix``: the same for the sequences of all tokens.
     """
-    texts = collapse_spaces(text), collapse_spaces(original_text)
+    texts = [" ".join(one.split()) for one in (text, original_text)]
     written, original = identifiers(body), identifiers(original_body)
     return {
         "edit_similarity": round(fuzz.ratio(*texts) / 100, 2 if rules.is_package else 6),

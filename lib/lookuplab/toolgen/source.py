@@ -13,17 +13,14 @@ import sys
 import textwrap
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import parso
-from parso.python.token import PythonTokenTypes
-from parso.python.tokenize import tokenize as parso_tokens
-from parso.tree import BaseNode, Leaf
-from parso.utils import parse_version_string
+from parso.tree import BaseNode, Leaf, NodeOrLeaf
 
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.models.fences import blocks, code_of
@@ -127,21 +124,15 @@ def whole_tokens(text: str, line: int) -> list[Token]:
     """Return the tokens of a text that begins on ``line`` of its file. Comments and white space are
     left out, and an f-string is one token.
     """
-
-    rows = text.split("\n")
     found = []
-    begins: list[tuple[int, int]] = []  # where the open f-strings begin, the outermost first
-    for kind, code, start, _ in parso_tokens(text, version_info=parse_version_string("3.11")):
-        if kind == PythonTokenTypes.FSTRING_START:
-            begins.append(start)
-        elif kind == PythonTokenTypes.FSTRING_END:
-            (row, column), end = begins.pop(), start[1] + len(code)
-            if not begins:
-                lines = [*rows[row - 1 : start[0] - 1], rows[start[0] - 1][:end]]
-                lines[0] = lines[0][column:]
-                found.append(Token(row + line - 1, column, "\n".join(lines)))
-        elif not begins and (code := code.strip()):
-            found.append(Token(start[0] + line - 1, start[1], code))
+    for leaf in leaves(text):
+        whole: NodeOrLeaf = leaf
+        while (around := whole.search_ancestor("fstring")) is not None:
+            whole = around
+        code = whole.get_code(include_prefix=False).strip()
+        if code and whole.get_first_leaf() is leaf:
+            row, column = whole.start_pos
+            found.append(Token(row + line - 1, column, code))
     return found
 
 
@@ -186,11 +177,11 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     return tuple(found)
 
 
-def is_name(leaf: Leaf) -> bool:
-    """Return whether the token is an identifier. The leaf's type is not used, because parso gives
-    some keywords in broken code the type of a name.
+def is_name(text: str) -> bool:
+    """Return whether a token's text is an identifier. The type of a leaf does not say so, because
+    parso gives some keywords in broken code the type of a name.
     """
-    return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)
+    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 # 2. The place of a function
@@ -250,6 +241,7 @@ def location_of(text: str, line: int) -> Location:
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )
     lines = text.split("\n")
+    end, _ = end_of(node, lines)
     first = node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
     row = lines[start - 1]
@@ -260,22 +252,23 @@ def location_of(text: str, line: int) -> Location:
         inner = indent + "    "
         body_line = start
         header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
-        body = [inner + row[column:], *lines[start : last_line(node)]]
+        body = [inner + row[column:], *lines[start : end]]
     else:
         inner = _indent(row)
-        body_line = start if docstring is None else last_line(first) + 1
+        body_line = start if docstring is None else end_of(first, lines)[0] + 1
         header = lines[line - 1 : body_line - 1]
-        body = lines[body_line - 1 : last_line(node)]
+        body = lines[body_line - 1 : end]
         signature = lines[line - 1 : start - 1]
     parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
-    return Location(node.name, line, last_line(node), indent, inner, *parts)
+    return Location(node.name, line, end, indent, inner, *parts)
 
 
-def last_line(node: ast.stmt) -> int:
-    """Return the number of the last line of a statement. The node must come from ``ast.parse``,
-    which always sets this number.
+def end_of(node: ast.stmt, lines: Sequence[str]) -> tuple[int, int]:
+    """Return (line, column) of the end of a parsed statement: its last line, and the column after
+    its last character.
     """
-    return node.end_lineno or node.lineno
+    line, column = cast("tuple[int, int]", (node.end_lineno, node.end_col_offset))
+    return line, column_of(lines[line - 1], column)
 
 
 def column_of(line: str, byte_column: int) -> int:
@@ -297,35 +290,8 @@ def _indent(line: str) -> str:
 # 3. A generated function in place of the original
 
 
-def function_of(location: Location, prediction: str, shift: str | None = None) -> tuple[str, str]:
-    """Return (whole function, body) of a prediction, both indented for the place of the original
-    function in the file.
-
-    A prediction is a whole function if it begins with a `def` of the original's name, or if it
-    consists of one unindented `def` of a different name. Decorators before the `def` are cut off,
-    because the file already has the original's decorators. Any other prediction is a body; the
-    original's signature and docstring are put before it. White space at the end of a prediction is
-    kept.
-
-    By default, the prediction may contain text other than code, from which the code is first
-    extracted (``_code_candidates``). If ``shift`` is given (by the rules of a replication package),
-    nothing is extracted: ``shift`` is put before every line, and broken indentation stays broken.
-    """
-    prediction = re.sub("\r\n?", "\n", prediction)
-    if shift is not None:
-        return _place_code(location, prediction, shift)
-    return next(
-        (
-            new
-            for text in _code_candidates(location, prediction)
-            if _parses((new := _place_code(location, text))[0])
-        ),
-        _place_code(location, prediction),
-    )
-
-
 def _place_code(location: Location, text: str, shift: str | None = None) -> tuple[str, str]:
-    """Return (whole function, body) as ``function_of`` does, for a ``text`` that is only code."""
+    """Return (whole function, body) of a ``text`` that is only code (see ``insert``)."""
     begin = rf"(?:async{BLANK}+)?def"
     # a `def` of any name, if all lines after it are blank, indented, or begin with ")"
     other = rf"{begin}\b.*(?:\n(?:[ \t)].*)?)*\Z"
@@ -440,7 +406,8 @@ def reindent(text: str, indent: str, old: str | None = None) -> str:
 class Inserted(NamedTuple):
     """The ``text`` of a file in which a generated function replaces the original. The function is
     on the lines ``line`` to ``end_line``, which count from 1 and are both included. ``whole`` and
-    ``body`` are the function and its body as ``function_of`` returns them.
+    ``body`` are the function and its body, with their comments, indented for the place of the
+    original.
     """
 
     text: str
@@ -451,13 +418,27 @@ class Inserted(NamedTuple):
 
 
 def insert(text: str, location: Location, prediction: str, shift: str | None = None) -> Inserted:
-    """Return ``text`` with the function at ``location`` replaced by a prediction (see
-    ``function_of``).
+    """Return ``text`` with the function at ``location`` replaced by a prediction.
+
+    A prediction is a whole function if it begins with a `def` of the original's name, or if it
+    consists of one unindented `def` of a different name. Decorators before the `def` are cut off,
+    because the file already has the original's decorators. Any other prediction is a body; the
+    original's signature and docstring are put before it. White space at the end of a prediction is
+    kept.
+
+    By default, the prediction may contain text other than code, from which the code is first
+    extracted (``_code_candidates``). If ``shift`` is given (by the rules of a replication package),
+    nothing is extracted: ``shift`` is put before every line, and broken indentation stays broken.
 
     Comments for pylint in the prediction are removed, so that an answer cannot silence pylint. Such
     comments in the file stay, even if they are between the original's signature and body.
     """
-    whole, body = function_of(location, prediction, shift)
+    prediction = re.sub("\r\n?", "\n", prediction)
+    found = None
+    if shift is None:
+        placed = (_place_code(location, code) for code in _code_candidates(location, prediction))
+        found = next((new for new in placed if _parses(new[0])), None)
+    whole, body = found or _place_code(location, prediction, shift)
     head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""
     function = head + cut_comments(whole[len(head) :], "pylint:")
     lines = text.split("\n")

@@ -1,10 +1,13 @@
 """Provides small models and little repositories, with the real Jedi."""
 
+import importlib
+
 import pytest
 import torch
 from scripted_model import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 
+from lookuplab import paths
 from lookuplab.models import load
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -18,6 +21,37 @@ def bases(tmp_path_factory):
     for architecture in ("gpt2", "t5", "llama"):
         save(folder / architecture, architecture, context=256)
     return folder
+
+
+STUMBLES = """import os
+from lookuplab.toolgen import {module}
+from lookuplab.toolgen.{module} import ANALYSER, start
+
+def stumbles(root, file, text, *question):
+    if "ended" in text:
+        os.abort()
+    return {module}.{function}(root, file, text, *question)
+
+def control(root, file):
+    return {control}
+"""
+
+
+@pytest.fixture
+def end_analyser(tmp_path, monkeypatch):
+    """Return a function after whose call a worker ends itself when it reads code with the word
+    "ended". It replaces a ``function`` of ``module`` in the module ``user``. If ``control`` is
+    "os.abort()", even harmless code ends the worker.
+    """
+
+    def replace(user, module, function, control="0"):
+        name = f"ends_{tmp_path.name}"
+        code = STUMBLES.format(module=module, function=function, control=control)
+        paths.write_lines(tmp_path / "worker" / f"{name}.py", [code])
+        monkeypatch.syspath_prepend(tmp_path / "worker")
+        monkeypatch.setattr(user, function, importlib.import_module(name).stumbles)
+
+    return replace
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +69,7 @@ def functions(tmp_path_factory):
     return [function for root in (one, other) for function in extract(root).functions]
 
 
-@pytest.fixture(scope="session", params=["gpt2", "llama", "t5"])
+@pytest.fixture(scope="session", params=["gpt2", "llama"])
 def marking_model(request, tmp_path_factory):
     """Return the folder of a random model that writes many marks."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -217,30 +217,31 @@ def test_without_namespaces_a_line_says_so(monkeypatch, capsys):
 
 
 def _answer(_, file, __, reason):
+    if reason == "interrupt":
+        raise KeyboardInterrupt
     return (None if reason else f"of {file}"), reason
 
 
-@pytest.mark.parametrize("reason", ["error on this machine: OSError: full", "crashed"])
-def test_what_the_machine_does_is_said_and_never_kept_and_is_asked_again(tmp_path, reason):
+@pytest.mark.parametrize(
+    "reason", ["error on this machine: OSError: full", "crashed", "error in Jedi: KeyError"]
+)
+def test_what_is_lost_is_said_and_never_kept_and_is_asked_again(tmp_path, capsys, reason):
+    """If the machine lost the question, the user may refuse to go on."""
     store = tmp_path / "j.sqlite"
     lost = {"a": (tmp_path, "a.py", "uses", reason)}
-    with pytest.raises(UserError, match=f"1 questions to pylint or Jedi were lost .1 {reason}"):
-        answer_all(JudgementStore(store), lost, _answer, True)
+    if not reason.startswith("error in"):
+        with pytest.raises(UserError, match=f"1 questions to pylint or Jedi were lost .1 {reason}"):
+            answer_all(JudgementStore(store), lost, _answer, True)
     assert answer_all(JudgementStore(store), lost, _answer, False) == ({"a": None}, {"a": reason})
+    assert f"without an answer: 1 {reason}" in capsys.readouterr().err
     right = {"a": (tmp_path, "a.py", "uses", "")}
     assert answer_all(JudgementStore(store), right, _answer, True) == ({"a": "of a.py"}, {})
 
 
-def test_an_analyser_s_own_error_is_said_and_asked_again(tmp_path, capsys, monkeypatch):
-    """This also holds for an error that an earlier version has stored."""
-    own = "error in Jedi: KeyError"
-    store = tmp_path / "j.sqlite"
-    with monkeypatch.context() as earlier, JudgementStore(store) as kept:
-        earlier.setattr(JudgementStore, "fault", lambda *_: "")
-        kept.add({"a": None, "b": {"failures": {"error in Jedi: OSError": 2}}, "c": "kept"})
-    asked = {name: (tmp_path, f"{name}.py", "uses", own if name == "a" else "") for name in "abc"}
-    found, lost = answer_all(JudgementStore(store), asked, _answer, True)
-    assert found == {"a": None, "b": "of b.py", "c": "kept"} and lost == {"a": own}
-    assert f"without an answer: 1 {own}" in capsys.readouterr().err
-    with JudgementStore(store) as kept:
-        assert kept.get(kept.present()) == {"b": "of b.py", "c": "kept"}
+def test_an_interrupted_run_keeps_the_answers_about_earlier_files(tmp_path):
+    reasons = {"a": "", "b": "interrupt", "c": ""}
+    asked = {name: (tmp_path, f"{name}.py", "", reason) for name, reason in reasons.items()}
+    with pytest.raises(KeyboardInterrupt):
+        answer_all(JudgementStore(tmp_path / "j.sqlite"), asked, _answer, True, 1)
+    with JudgementStore(tmp_path / "j.sqlite") as kept:
+        assert kept.get(kept.present()) == {"a": "of a.py"}

@@ -14,12 +14,12 @@ import torch
 from click.testing import CliRunner
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
-from transformers import LlamaConfig, set_seed
+from transformers import set_seed
 
 from lookuplab import paths
 from lookuplab.models import load
 from lookuplab.models.decoding import distributions
-from lookuplab.models.training import LLAMA, Recipe, begin, trained_share
+from lookuplab.models.training import LLAMA, Recipe, begin
 from lookuplab.run.cli import cli
 from lookuplab.toolgen.finetuning import RECIPES, finetune, label_tokens, training_rows
 from lookuplab.toolgen.pairs import IGNORED, MARK, Pair, add_mark, encode
@@ -215,12 +215,9 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
 
 
-def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent(bases, tmp_path):
-    recipe = RECIPES["codellama"]
-    assert begin(bases / "llama", tmp_path / "m", recipe).module.dtype == torch.bfloat16
-    trained, everything = trained_share(LlamaConfig(), recipe)
-    assert everything == 6_738_415_616
-    assert trained == 32 * 4 * 2 * 16 * 4096 and round(100 * trained / everything, 2) == 0.25
+def test_codellama_is_trained_in_bfloat16(bases, tmp_path):
+    checkpoint = begin(bases / "llama", tmp_path / "m", RECIPES["codellama"])
+    assert checkpoint.module.dtype == torch.bfloat16
 
 
 def test_the_packages_lora_trains_and_stores_embedding_and_head(bases, tmp_path):

@@ -14,7 +14,6 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
-from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import Generations, ToolUse, generate
 from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved_file
@@ -27,7 +26,6 @@ from lookuplab_notebooks.toolgen.tool_calls import (
     offer_rows,
     questions_of,
     removal_rows,
-    with_threshold,
 )
 
 
@@ -98,23 +96,6 @@ def test_a_question_that_is_lost_twice_costs_one_function_and_an_error_of_jedi_s
         assert {*again.completions} == {one.id for one in functions} and not again.model.lost
 
 
-def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):
-    model = LocalModel(str(marking_model))
-    uses = with_threshold(1), ToolUse(None)
-    one, other = (write(model, functions, tool, use, tokens=16) for use in uses)
-    asked = {"max_new_tokens": 16, "suppress_tokens": [one.model.vocabulary.mark]}
-    encoded = model.module.config.is_encoder_decoder
-    for prompt in one.model.prompts():
-        ids = model.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-        theirs = model.module.generate(ids, do_sample=False, **asked)[0]
-        ours = one.completions[prompt.id].token_ids
-        assert list(ours) == theirs[1 if encoded else ids.shape[1] :].tolist()
-        assert other.completions[prompt.id].token_ids == ours
-        assert prompt.text.startswith("### Description:") == encoded
-    assert questions_of(one).empty
-
-
-@pytest.mark.parametrize("marking_model", ["gpt2", "llama"], indirect=True)
 def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, tool):
     """A random model writes many marks. For some of its calls, there are no suggestions."""
     model = LocalModel(str(marking_model))
@@ -123,18 +104,6 @@ def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, to
     for function in functions:
         assert writer.write(function, 40) == list(ours.completions[function.id].token_ids)
     assert (questions_of(ours).chosen != "").sum() > 3
-
-
-@pytest.mark.parametrize("marking_model", ["gpt2"], indirect=True)
-def test_a_worker_sees_the_repositories_of_all_functions(
-    marking_model, functions, tool, monkeypatch
-):
-    """Otherwise every question about another repository than the last one would need
-    a new worker.
-    """
-    monkeypatch.setattr(analysers, "_shown_to_new", set())
-    write(LocalModel(str(marking_model)), functions[:1], tool, tokens=1)
-    assert analysers._shown_to_new == {functions[0].root}
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):

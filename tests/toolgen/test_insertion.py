@@ -33,14 +33,6 @@ def short(x): return x
 '''
 
 
-def test_a_function_is_found_by_the_line_of_its_def_and_taken_apart():
-    place = location_of(FILE, 6)
-    assert (place.name, place.line, place.end_line, place.body_line) == ("f", 6, 10, 10)
-    assert place.header == '    def f(self):\n        """Say.\n\n        More."""'
-    assert place.body == "        return os.sep  # é"
-    assert location_of(FILE, 12).body.startswith("        @wraps(a)"), "with its decorator"
-
-
 @pytest.mark.parametrize("line", [6, 12, 19])
 def test_the_reference_in_its_own_place_changes_nothing(line):
     place = location_of(FILE, line)

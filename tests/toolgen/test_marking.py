@@ -2,18 +2,14 @@
 tests the marked corpus, its statistics, and marks without code.
 """
 
-import importlib
 import json
-import os
 from dataclasses import replace
-from multiprocessing import get_context
 from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
 from scripted_model import BASE
 
-from lookuplab import paths
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import jedi_tool, marking
 from lookuplab.toolgen.functions import extract
@@ -126,23 +122,6 @@ def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, t
     assert [call.args[0] for call in asked.call_args_list] == functions * 2
 
 
-def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
-    functions = extract(repository).functions
-    store = tmp_path / "marks.sqlite"
-
-    def killed():
-        left = [1, 2]
-        add = marking.Marks.add
-        marking.Marks.add = lambda *call: add(*call) if left and left.pop() else os._exit(1)
-        marked_records(functions, workers=1, store=store)
-
-    process = get_context("fork").Process(target=killed)
-    process.start()
-    process.join()
-    with marking.Marks(store) as kept:
-        assert len(kept.get(kept.present())) == 2
-
-
 def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path):
     functions = extract(repository).functions
     store = tmp_path / "marks.sqlite"
@@ -153,32 +132,15 @@ def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp
     assert [one["marks"] for one in marked_records(functions, store=store)] == [3] * 4
 
 
-STUMBLES = """import os
-from lookuplab.toolgen.jedi_worker import ANALYSER, completions, control, start
-
-def stumbles(root, file, *question):
-    if file == "crash.py":
-        os.abort()
-    return completions(root, file, *question)
-"""
-
-
 @pytest.mark.parametrize("is_machine", [False, True])
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
-    repository, tmp_path, monkeypatch, is_machine
+    repository, tmp_path, monkeypatch, end_analyser, is_machine
 ):
-    """The code of crash.py ends every process that reads it, and the command still succeeds. It
-    fails if harmless code ends the process, too, because the machine is then at fault.
+    """The command succeeds although the code of crash.py ends every process that reads it. The
+    command fails if harmless code ends the process, too, because the machine is then at fault.
     """
-    stumbles = STUMBLES.replace('"crash.py"', '"crash.py" or file == "control.py"')
-    stumbles += "\ndef control(*asked):\n    return stumbles(*asked, '', 1, 0)\n"
-    (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "other thing"))
-    paths.write_lines(
-        tmp_path / "worker" / f"stumbling_{is_machine}.py", [stumbles if is_machine else STUMBLES]
-    )
-    monkeypatch.syspath_prepend(tmp_path / "worker")
-    module = importlib.import_module(f"stumbling_{is_machine}")
-    monkeypatch.setattr(jedi_tool, "completions", module.stumbles)
+    (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "thing that ended"))
+    end_analyser(jedi_tool, "jedi_worker", "completions", "os.abort()" if is_machine else "0")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
     done = CliRunner().invoke(cli, ["data", "mark", str(repository), "-o", str(file), "-j1"])

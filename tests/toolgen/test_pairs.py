@@ -11,7 +11,6 @@ from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
 from tokenizers import normalizers
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.models.tokens import decode
 from lookuplab.toolgen.generation import Vocabulary
 from lookuplab.toolgen.pairs import Pair, add_mark, encode, read_pairs
@@ -124,28 +123,9 @@ RECORD = {
 }
 
 
-@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
-def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_counted(
-    tmp_path, name
-):
+def test_a_function_of_a_corpus_that_spells_the_mark_is_counted(tmp_path):
     odd = RECORD | {"body": "    return '<COMP>'"}
-    paths.write_lines(tmp_path / name, map(json.dumps, (RECORD, odd)))
-    found, left_out = read_pairs(tmp_path / name)
+    paths.write_lines(tmp_path / "corpus.jsonl.gz", map(json.dumps, (RECORD, odd)))
+    found, left_out = read_pairs(tmp_path / "corpus.jsonl.gz")
     assert found == [Pair("a", "Doc.", "def f(x):", "    return <COMP>x")]
     assert left_out == {"containing <COMP> already": 1}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("[]", "c.jsonl, line 2: not an object"),
-        (
-            '{"id": "a"}',
-            "c.jsonl is not a marked corpus: line 2 has no 'body'; `lookuplab data",
-        ),
-    ],
-)
-def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line, message):
-    paths.write_lines(tmp_path / "c.jsonl", [json.dumps(RECORD), line])
-    with pytest.raises(UserError, match=message):
-        read_pairs(tmp_path / "c.jsonl")

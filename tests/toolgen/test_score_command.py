@@ -2,7 +2,6 @@
 wrong with bad input, and changes no file of the user.
 """
 
-import importlib
 import json
 from unittest.mock import Mock
 
@@ -78,17 +77,6 @@ def test_what_the_machine_has_lost_is_said_and_no_success(score, tmp_path, monke
     assert json.loads((tmp_path / "out.jsonl").read_text())["passed"] is True
 
 
-STUMBLES = """import os
-from lookuplab.toolgen import {module}
-from lookuplab.toolgen.{module} import ANALYSER, control, start
-
-def stumbles(root, file, text, *question):
-    if "ended" in text:
-        os.abort()
-    return {module}.{function}(root, file, text, *question)
-"""
-
-
 @pytest.mark.parametrize(
     ("user", "module", "function", "analyser", "column"),
     [
@@ -97,15 +85,9 @@ def stumbles(root, file, text, *question):
     ],
 )
 def test_code_that_ends_an_analyser_is_named_and_counted_and_no_verdict(
-    score, repository, monkeypatch, user, module, function, analyser, column
+    score, repository, end_analyser, user, module, function, analyser, column
 ):
-    """The worker ends itself, so no code that crashes an analyser is needed."""
-    paths.write_lines(
-        repository.with_name("worker") / f"ends_{module}.py",
-        [STUMBLES.format(module=module, function=function)],
-    )
-    monkeypatch.syspath_prepend(repository.with_name("worker"))
-    monkeypatch.setattr(user, function, importlib.import_module(f"ends_{module}").stumbles)
+    end_analyser(user, module, function)
     (repository.parent / "ends.py").write_text(f"ended = 0\n{SOURCE}")
     other = GOOD | {"id": "b", "file": "ends.py", "line": 6}
     for _ in range(2):

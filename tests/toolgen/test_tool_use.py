@@ -15,6 +15,7 @@ from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab_notebooks.toolgen.doubt import doubting
+from lookuplab_notebooks.toolgen.tool_calls import with_threshold
 
 ASKED = {"=": {MARK: 0.9}}  # the mark is the first token
 
@@ -65,6 +66,12 @@ def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_ques
     free = "bar" if rules.is_package else "x"
     assert (written.text, written.asked) == ("foo" if asked else free, asked)
     assert written.marks == len(asked or ["bar"] * rules.is_package)
+
+
+@pytest.mark.parametrize("use", [ToolUse(None), with_threshold(1)], ids=str)
+def test_where_the_tool_is_never_called_no_mark_is_written(write, use):
+    written = write({"=": {MARK: 0.9, "x": 0.05}, "x": {MARK: 0.9}}, use)
+    assert (written.text[0], written.asked, written.marks) == ("x", [], 0)
 
 
 @pytest.mark.parametrize("offered", ["alpha=", "lambda", "__doc__", "'key'"])

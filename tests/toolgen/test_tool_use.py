@@ -70,8 +70,8 @@ def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_ques
 
 @pytest.mark.parametrize("use", [ToolUse(None), with_threshold(1)], ids=str)
 def test_where_the_tool_is_never_called_no_mark_is_written(write, use):
-    written = write({"=": {MARK: 0.9, "x": 0.05}, "x": {MARK: 0.9}}, use)
-    assert (written.text[0], written.asked, written.marks) == ("x", [], 0)
+    written = write({"=": {MARK: 0.9, "x": 0.05}}, use)
+    assert (written.text, written.asked, written.marks) == ("x", [], 0)
 
 
 @pytest.mark.parametrize("offered", ["alpha=", "lambda", "__doc__", "'key'"])
@@ -115,12 +115,6 @@ def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_wh
     assert str(bound) == "trigger mark, variant paper, gate 0.0, ends first, given_signature False"
 
 
-def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):
-    table = {MARK: {MARK: 0.6, "x": 0.3}, "x": {MARK: 0.5, "y": 0.4}}
-    written = write(ASKED | table, ToolUse(), [], ["xfoo"], pieces=["foo"])
-    assert (written.text, written.asked, written.marks) == ("xfoo", ["", "x"], 2)
-
-
 @pytest.mark.parametrize("blank", ["", " "])
 @pytest.mark.parametrize(("threshold", "asked"), [(0.61, True), (0.59, False)])
 def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbable(
@@ -136,24 +130,26 @@ def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbabl
     assert written.text.startswith(f"if({blank}foo" if asked else f"if({blank}xy)")
 
 
-def test_a_name_that_is_already_complete_is_not_asked_about_twice(write):
-    table = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3}}
-    written = write(table, ToolUse(), ["x"])
-    assert (written.text, written.asked, written.marks) == ("xy", ["x"], 1)
+BEGUN = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3, "z": 0.05}}
 
 
 @pytest.mark.parametrize(
-    ("names", "text"), [(["register", "update"], "register"), (["up"], "regx")]
+    ("table", "answers", "text", "asked", "marks"),
+    [
+        # no mark follows a mark that the tool has not answered
+        (BEGUN | ASKED | {"y": {MARK: 0.5}}, [[], ["yz"]], "yz", ["", "y"], 2),
+        (BEGUN, [["x"]], "xy", ["x"], 1),  # the name is already complete
+        (BEGUN, [["xz", "y"]], "xz", ["x"], 1),
+        (BEGUN, [["z"]], "xy", ["x"], 1),  # the suggestion does not fit to what is written
+        (BEGUN | ASKED, [["名前", "z"]], "z", [""], 1),  # the tokenizer cannot spell a name
+    ],
 )
-def test_a_name_that_was_begun_is_completed_and_one_that_does_not_fit_is_no_suggestion(
-    write, names, text
+def test_a_mark_is_answered_with_the_rest_of_names_that_begin_as_the_text_ends(
+    write, table, answers, text, asked, marks
 ):
-    table = {"=": {"reg": 0.9}, "reg": {MARK: 0.9}, MARK: {"x": 0.5, "ister": 0.3}}
-    assert write(table, ToolUse(), names).text == text
-
-
-def test_a_name_that_the_tokenizer_cannot_spell_is_left_out(write):
-    assert write(ASKED | {MARK: {"foo": 0.1}}, ToolUse(), ["名前", "foo"]).text == "foo"
+    """If there are none, the row goes on freely."""
+    written = write(table, ToolUse(), *answers)
+    assert (written.text, written.asked, written.marks) == (text, asked, marks)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +166,7 @@ def test_the_monitor_asks_behind_dots_and_leaves_the_rest_free(write, dot, free,
     assert (written.text, written.asked) == (text, [f"self{dot}"])
 
 
-BEGUN = (
+ATTRIBUTES = (
     "self.",
     "f(x).",
     "'text'.",
@@ -184,7 +180,7 @@ BEGUN = (
     "r'\\d'.",
     "('''a'b''', c.",
 )
-NOT_BEGUN = (
+NO_ATTRIBUTES = (
     "",
     "1_0.",
     "'self.",
@@ -201,7 +197,7 @@ NOT_BEGUN = (
 )
 
 
-@pytest.mark.parametrize(("texts", "begun"), [(BEGUN, True), (NOT_BEGUN, False)])
+@pytest.mark.parametrize(("texts", "begun"), [(ATTRIBUTES, True), (NO_ATTRIBUTES, False)])
 def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
     assert [text for text in texts if ends_after_dot(text) != begun] == []
 

@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -112,8 +111,8 @@ class Program:
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a program. ``passed`` says whether the program ended without an exception, and
-    ``error`` describes the exception, or is "". ``seconds`` is wall-clock time, which is not
-    stored.
+    ``error`` describes the exception, or is "". ``seconds`` is always 0; stored outcomes have this
+    field.
 
     ``stopped`` says whether the program was stopped before its end, perhaps because the machine was
     busy; a second run may then have another outcome. If ``judged`` is False, it is unknown whether
@@ -234,7 +233,6 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return less
 
     def _run(self, program: Program, text: str) -> Outcome:
-        started = time.monotonic()
         # the same program always gets the same seed
         seed = hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4]
         try:
@@ -248,7 +246,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         # if an error of the program itself begins with NOT_JUDGED, it is put in parentheses, so
         # that the outcome does not count as not judged
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
-        return Outcome(**verdict, seconds=time.monotonic() - started)
+        return Outcome(**verdict)
 
     def _start(self) -> None:
         self.close()

@@ -60,8 +60,6 @@ MOST_SHOWN = 100
 # if the analyser itself failed. Such an error depends on the judged code, so a second attempt fails
 # in the same way. Any other reason means that the machine was at fault.
 ANALYSER_ERROR = "error in "
-# the reason begins with these words if a system call failed or memory ran out
-MACHINE_ERROR = "error on this machine"
 DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
 ATTEMPTS = 3  # how many workers must die on the same question before the judged code is blamed
 # errors that an analyser may meet when it looks for a file; they depend on the code that it reads
@@ -258,8 +256,10 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
             return
     with Connection(handle) as channel, suppress(EOFError):
         is_copy = False
-        shown = channel.recv()
-        failure = "" if shown is None else _try(analyser, _enter_sandbox, trusted, shown)[0]
+        failure = ""
+        if (shown := channel.recv()) is not None:
+            folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
+            failure, _ = _try(analyser, namespaces.enter_read_only, folders, shown)
         while not is_copy:
             limit, function, question = channel.recv()
             if warm and not failure:
@@ -293,7 +293,7 @@ def _try(analyser: str, function: Callable[..., T], *arguments: object) -> tuple
         with raise_machine_errors():
             return "", function(*arguments)
     except (OSError, MemoryError) as error:
-        return f"{MACHINE_ERROR}: {type(error).__name__}: {error}", None
+        return f"error on this machine: {type(error).__name__}: {error}", None
     except Exception as error:  # an analyser may raise any exception on other people's code
         return f"{ANALYSER_ERROR}{analyser}: {type(error).__name__}", None
 
@@ -324,14 +324,6 @@ def raise_machine_errors() -> Iterator[None]:
         for error in raised:
             raise error
         check_memory()
-
-
-def _enter_sandbox(trusted: Sequence[str], shown: list[str]) -> None:
-    """Enter the sandbox, in which only Python, the sources and the folders ``shown`` are visible.
-    Raises OSError if that fails.
-    """
-    folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
-    namespaces.enter_read_only(folders, shown)
 
 
 def answer_all(

@@ -10,7 +10,6 @@ import functools
 import io
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UNPARSABLE, UserError
+from lookuplab.errors import UserError
 from lookuplab.python_sources import python_files
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
@@ -29,6 +28,7 @@ from lookuplab.toolgen.source import (
     end_of,
     read_source,
     reindent,
+    syntax_tree,
     whole_tokens,
 )
 
@@ -268,10 +268,8 @@ def _parse(path: Path, filters: Filters) -> tuple[list[str], ast.Module]:
     if len(lines) > filters.max_file_lines:
         raise LeftOut(f"more than {filters.max_file_lines} lines")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about string escapes in other people's code
-            return lines, ast.parse(text)
-    except UNPARSABLE:
+        return lines, syntax_tree(text)
+    except UserError:
         raise LeftOut("does not parse") from None
 
 

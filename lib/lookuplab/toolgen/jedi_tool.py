@@ -15,7 +15,7 @@ from pathlib import Path
 from lookuplab.models.constraint import Lost
 from lookuplab.paths import folder_hash
 from lookuplab.python_sources import python_files
-from lookuplab.toolgen.analysers import ANALYSER_ERROR, WorkerLost, ask_worker
+from lookuplab.toolgen.analysers import WorkerLost, ask_worker, blames_machine
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_worker import ToolAnswer, completions
 from lookuplab.toolgen.pairs import ModelKind, writes_def
@@ -127,7 +127,7 @@ def ask_tool(
     """
     unsaved = unsaved_file(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *unsaved)
-    if answer.failure and not answer.failure.startswith(ANALYSER_ERROR):
+    if blames_machine(answer.failure):
         raise Lost(f"{function.id}: a question to Jedi was lost twice ({answer.failure})")
     return answer
 

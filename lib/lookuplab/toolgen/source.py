@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import parso
-from parso.tree import BaseNode, Leaf, NodeOrLeaf
+from parso.tree import Leaf, NodeOrLeaf
 
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.models.fences import blocks, code_of
@@ -151,9 +151,11 @@ def _cut_deep_nesting(text: str) -> str:
     return text[: min(ends)]
 
 
-def _parse_tree(text: str) -> BaseNode:
-    """Return parso's syntax tree of a text. The text is first cut off where its nesting becomes too
-    deep (``_cut_deep_nesting``).
+@lru_cache(maxsize=8)
+def leaves(text: str) -> tuple[Leaf, ...]:
+    """Return the tokens of a text in order, as the leaves of parso's syntax tree. Parso is used
+    because it does not stop at an error, and generated functions often end with an error. The text
+    is first cut off where its nesting becomes too deep (``_cut_deep_nesting``).
     """
     text = _cut_deep_nesting(text)
     limit = sys.getrecursionlimit()
@@ -161,17 +163,9 @@ def _parse_tree(text: str) -> BaseNode:
     # a recursion limit that grows with the text
     sys.setrecursionlimit(limit + 2 * len(text))
     try:
-        return parso.parse(text, version="3.11")
+        found = [parso.parse(text, version="3.11").get_first_leaf()]
     finally:
         sys.setrecursionlimit(limit)
-
-
-@lru_cache(maxsize=8)
-def leaves(text: str) -> tuple[Leaf, ...]:
-    """Return the tokens of a text in order, as the leaves of parso's syntax tree. Parso is used
-    because it does not stop at an error, and generated functions often end with an error.
-    """
-    found = [_parse_tree(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
         found.append(leaf)
     return tuple(found)
@@ -227,15 +221,22 @@ def read_source(path: Path) -> str:
         raise UserError(f"cannot read {path}: {error}") from None
 
 
+def syntax_tree(text: str) -> ast.Module:
+    """Return the syntax tree of a text. Raises UserError if the text does not parse."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings about string escapes in other people's code
+        try:
+            return ast.parse(text)
+        except UNPARSABLE as error:
+            raise UserError(f"the file does not parse: {error}") from None
+
+
 @lru_cache(maxsize=1024)  # the predictions of all models are inserted at the same locations
 def location_of(text: str, line: int) -> Location:
     """Return the location of the function whose `def` is on ``line`` of a file's ``text``. Raises
     UserError if the text does not parse or no function begins on this line.
     """
-    try:
-        node = _functions(text).get(line)
-    except UNPARSABLE as error:
-        raise UserError(f"the file does not parse: {error}") from None
+    node = _functions(text).get(line)
     if node is None:
         raise UserError(
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
@@ -279,7 +280,7 @@ def column_of(line: str, byte_column: int) -> int:
 @lru_cache(maxsize=32)  # the functions of one file are located one after the other
 def _functions(text: str) -> dict[int, DEFINITIONS]:
     """Return {line of the `def`: syntax tree of the function} for the text of a file."""
-    nodes = ast.walk(ast.parse(text))
+    nodes = ast.walk(syntax_tree(text))
     return {node.lineno: node for node in nodes if isinstance(node, DEFINITIONS)}
 
 
@@ -348,12 +349,10 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
 
 
 def _parses(function: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about string escapes
-        try:
-            return bool(ast.parse(reindent(function, "")))
-        except UNPARSABLE:
-            return False
+    try:
+        return bool(syntax_tree(reindent(function, "")))
+    except UserError:
+        return False
 
 
 def is_empty(body: str) -> bool:
@@ -363,8 +362,8 @@ def is_empty(body: str) -> bool:
     # the constant 0 keeps the function valid if the body is blank
     code = f"def f():\n    0\n{reindent(body, '    ')}"
     try:
-        statements = ast.parse(code).body[0].body  # type: ignore[attr-defined]
-    except UNPARSABLE:
+        statements = syntax_tree(code).body[0].body  # type: ignore[attr-defined]
+    except UserError:
         return False
     return all(map(_is_nothing, statements))
 

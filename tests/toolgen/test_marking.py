@@ -4,7 +4,6 @@ tests the marked corpus, its statistics, and marks without code.
 
 import json
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -13,8 +12,6 @@ from scripted_model import BASE
 from lookuplab.run.cli import cli
 from lookuplab.toolgen import jedi_tool, marking
 from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import augmented, find_marks, marked_records
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab_notebooks.toolgen.marked import (
@@ -109,27 +106,6 @@ def repository(tmp_path):
     (folder / "good.py").write_text("".join(map(FUNCTION.format, range(4))))
     (folder / "bad.py").write_text("def (\n")
     return folder
-
-
-def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
-    functions = extract(repository).functions
-    store = tmp_path / "marks"
-    with patch.object(marking, "find_marks", wraps=find_marks) as asked:
-        first = marked_records(functions[:3], workers=1, store=store)
-        assert marked_records(functions, workers=1, store=store)[:3] == first
-        (repository / "other.py").write_text("x = 1\n")
-        marked_records(functions, workers=1, store=store)
-    assert [call.args[0] for call in asked.call_args_list] == functions * 2
-
-
-def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path):
-    functions = extract(repository).functions
-    store = tmp_path / "marks.sqlite"
-    late = ToolAnswer(failure="timed out")
-    with patch.object(JediTool, "complete", return_value=late):
-        records = marked_records(functions, store=store, strict=False)
-    assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
-    assert [one["marks"] for one in marked_records(functions, store=store)] == [3] * 4
 
 
 @pytest.mark.parametrize("is_machine", [False, True])

@@ -45,16 +45,6 @@ def coded(*pairs, rules=PAPER_RULES):
     return code_bleu(sums), components(sums)
 
 
-def test_bleu_4_is_of_the_corpus_and_short_predictions_have_a_brevity_penalty():
-    pair = "def f ( x ) : return x".split(), "def f ( x ) : return y".split()
-    # the fourth root of (7+1)/(8+1) * 7/8 * 6/7 * 5/6 = 5/9
-    assert bleu4(pair) == pytest.approx((5 / 9) ** 0.25)
-    # the score of a corpus is not the mean over its functions
-    assert bleu4(pair, (["a"], ["b"])) == pytest.approx((8 / 10 * 7 / 8 * 6 / 7 * 5 / 6) ** 0.25)
-    assert bleu4(("ab", "abcd")) == pytest.approx(np.exp(-1))  # the exponent is 1 - 4/2
-    assert bleu4(("", "ab")) == 0
-
-
 def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disagrees_wholly_is_0():
     missing = ("pass", "return 1")
     wrong = ("pass", FLOW)

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import parso
-from parso.tree import Leaf, NodeOrLeaf
+from parso.python.token import PythonTokenTypes
+from parso.python.tokenize import tokenize as parso_tokens
+from parso.tree import Leaf
 
 from lookuplab.errors import UNPARSABLE, UserError
 from lookuplab.models.fences import blocks, code_of
@@ -124,15 +126,14 @@ def whole_tokens(text: str, line: int) -> list[Token]:
     """Return the tokens of a text that begins on ``line`` of its file. Comments and white space are
     left out, and an f-string is one token.
     """
-    found = []
-    for leaf in leaves(text):
-        whole: NodeOrLeaf = leaf
-        while (around := whole.search_ancestor("fstring")) is not None:
-            whole = around
-        code = whole.get_code(include_prefix=False).strip()
-        if code and whole.get_first_leaf() is leaf:
-            row, column = whole.start_pos
+    found: list[Token] = []
+    opened = 0  # how many f-strings contain the token
+    for kind, code, (row, column), prefix in parso_tokens(text, version_info=(3, 11)):
+        if opened:
+            found[-1] = found[-1]._replace(text=found[-1].text + prefix + code)
+        elif code := code.strip():
             found.append(Token(row + line - 1, column, code))
+        opened += (kind == PythonTokenTypes.FSTRING_START) - (kind == PythonTokenTypes.FSTRING_END)
     return found
 
 

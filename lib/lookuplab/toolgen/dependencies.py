@@ -95,7 +95,7 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     for match in re.finditer(MARKED_WORD, marked):
         key = (match[1] or "") + match[2]
         name = key.partition(".")[0]
-        parameter = name == key and re.search(rf"\b{name}\b", signature)
+        parameter = name == key and _has_word(signature, name)
         if not (parameter or re.search(BOUND.format(name, re.escape(key)), plain)):
             keys.add(key)
     return {"dependencies": len(keys), "covered": sum(_has_word(prediction, key) for key in keys)}

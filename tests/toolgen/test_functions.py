@@ -75,7 +75,7 @@ if True:
 def test_methods_nested_async_decorated_and_branch_functions_are_found_with_their_places(tmp_path):
     found = take(tmp_path, TRICKY).functions
     names = [function.id.partition(":")[2] for function in found]
-    assert names == ["Outer.method#4", "Outer.method.nested#9", "branch#17"]
+    assert names == ["Outer.method#4", "Outer.method.nested#9", "branch#16"]
     method, nested, branch = found
     assert method.indent == "    " and method.docstring == "Do all of this."
     signature = 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'

@@ -254,7 +254,7 @@ def location_of(text: str, line: int) -> Location:
         inner = indent + "    "
         body_line = start
         header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
-        body = [inner + row[column:], *lines[start : end]]
+        body = [inner + row[column:], *lines[start:end]]
     else:
         inner = _indent(row)
         body_line = start if docstring is None else end_of(first, lines)[0] + 1

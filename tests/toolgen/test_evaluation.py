@@ -69,9 +69,9 @@ def predictions(repositories):
     """Return the original functions for the first repository, and functions that cannot work for
     the second.
     """
-    broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
+    broken = {False: "    return nothere(x)", True: "    return self.zzz"}
     return {
-        one: broken[one.qualified_name] if one.repository == "two" else one.body
+        one: broken["self" in one.signature] if one.repository == "two" else one.body
         for one in held_out_functions(repositories)
     }
 

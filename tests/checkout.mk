@@ -2,7 +2,7 @@
 .PHONY: test lint fuzz mutants course vllm
 
 test: $(VENV)/.installed-test  ## the tests
-	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),auto) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-test  ## checks of code, format, types and spelling
 	@$(RUN) ruff check .

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -22,6 +23,7 @@ from lookuplab.models import Completion
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.jobs import plan
+from lookuplab.work import processors
 
 # No deadline, because a busy machine exceeds any. Fixtures of a function may be shared by all its
 # examples, because each example writes its files again.
@@ -57,6 +59,11 @@ execute.main()"""
 def pytest_addoption(parser):
     parser.addoption("--flips", type=int, default=3, help="bits in tests/models/test_flips.py")
     parser.addoption("--slurm", action="store_true", help="start a SLURM for tests/cluster")
+
+
+def pytest_xdist_auto_num_workers():
+    """Let three processes share two cores, because many tests wait for other processes."""
+    return math.ceil(processors() * 1.5)
 
 
 def pytest_collection_finish():

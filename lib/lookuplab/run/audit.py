@@ -58,11 +58,6 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
     }
 
 
-def audit_environment(audit: record.Audit | None) -> dict[str, str]:
-    """Return the environment variables of a run with this audit; {} if there is no audit."""
-    return {record.RECORD_VARIABLE: str(audit)} if audit else {}
-
-
 def mark_complete(is_whole: bool) -> None:
     """Write ``run.json`` to the folder of a cold run's stores. The file means that the run is
     complete, and says whether it included all papers (``is_whole``).

@@ -21,6 +21,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.completions import JUDGED
 from lookuplab.models.names import is_mini
+from lookuplab.models.record import RECORD_VARIABLE
 from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
@@ -246,13 +247,14 @@ def reproduce(
             same command without --shard then finds the answers (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.run import audit as auditing  # imported here, because this takes seconds
-
     if cold and audit:
         raise UserError("--cold generates everything again: nothing is left to audit")
     part = part_of(shard)
-    if (cold or audit) and part.of > 1:
-        raise UserError("--cold and --audit need a single process")
+    if cold or audit:
+        from lookuplab.run import audit as auditing  # only here, because this takes a second
+
+        if part.of > 1:
+            raise UserError("--cold and --audit need a single process")
     wanted = select(names)
     given = pairs(parameter)
     chosen = load_profile(profile or (wanted[0].home if names else "mini"))
@@ -267,7 +269,9 @@ def reproduce(
     if cold and not dry_run:
         claim(auditing.cold_folder())
     begun = auditing.begin(audit) if audit else None
-    variables = auditing.cold_environment(dry_run) if cold else auditing.audit_environment(begun)
+    variables = {RECORD_VARIABLE: str(begun)} if begun else {}
+    if cold:
+        variables = auditing.cold_environment(dry_run)
     planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
     # A shard also runs notebooks that are up to date. It has to fill a store, which may lack the
     # answers behind the figures of these notebooks.

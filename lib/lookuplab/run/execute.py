@@ -29,9 +29,9 @@ from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.work import end_children
 
-# papermill and jsonschema import these packages for grammars of addresses and for storage in
-# clouds, which takes seconds and is not needed here
-UNUSED = {*"rfc3987_syntax isoduration boto3 azure pyarrow".split()}
+# papermill, jsonschema and ipykernel import these packages for storage in clouds, for grammars of
+# addresses and for debugging, which takes seconds and is not needed here
+UNUSED = {*"rfc3987_syntax isoduration boto3 azure pyarrow debugpy".split()}
 
 
 class Failure(NamedTuple):
@@ -155,7 +155,8 @@ def main() -> None:
             record.Audit.sample("completions")
     missing = UNUSED - sys.modules.keys()
     sys.modules.update(dict.fromkeys(missing, cast(ModuleType, None)))
-    import_module("papermill")
+    for module in ("papermill", "ipykernel.debugger"):
+        import_module(module)
     for name in missing:
         del sys.modules[name]
     gc.freeze()  # otherwise every kernel would search all imported modules for garbage

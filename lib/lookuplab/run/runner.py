@@ -66,9 +66,9 @@ STARTS = 3
 # fewer notebooks this hardly pays, because it takes as long as the imports of two notebooks.
 MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
-ipykernel.debugger transformers.models.auto.tokenization_auto
-transformers.models.auto.modeling_auto transformers.models.llama.modeling_llama
-transformers.models.gpt2.modeling_gpt2 transformers.models.t5.modeling_t5"""
+transformers.models.auto.tokenization_auto transformers.models.auto.modeling_auto
+transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2
+transformers.models.t5.modeling_t5"""
 
 
 class Part(NamedTuple):
@@ -274,7 +274,6 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
         "JUPYTER_RUNTIME_DIR": str(run_folder),
         "TMPDIR": str(run_folder),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "LOOKUPLAB_SOURCES": str(paths.expand_path(sources).absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
         SHARE_VARIABLE: f"{part.number}/{part.of}",

@@ -17,7 +17,7 @@ TORCH ?=
 KIT := -e '.[rank,site,widgets]'
 # Where this is set, as in many containers, each of a hundred processes would compile all packages again.
 export PYTHONDONTWRITEBYTECODE :=
-JOBS ?=  # notebooks or tests at once: by default as many as there are cores
+JOBS ?=  # at once: by default as many notebooks as there are cores, and one and a half times as many tests
 
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
 LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
@@ -36,10 +36,11 @@ help:  ## list these commands
 reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, an audit, the verdicts on the papers' claims, the report; COLD=1: without the record, about an hour
 	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 0.5%) $(addprefix -j,$(strip $(JOBS)))
 	@$(RUN) lookuplab reproduce --profile published $(addprefix -j,$(strip $(JOBS)))
-	@$(RUN) lookuplab claims --profile mini
-	@$(RUN) lookuplab report --profile mini
-	@if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then $(RUN) lookuplab verify --profile mini && $(RUN) lookuplab verify --profile published; \
-		else echo "no git checkout: there are no committed figures to compare with"; fi
+	@$(RUN) lookuplab report --profile mini & \
+	$(RUN) lookuplab claims --profile mini && if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; \
+		then $(RUN) lookuplab verify --profile mini && $(RUN) lookuplab verify --profile published; \
+		else echo "no git checkout: there are no committed figures to compare with"; fi; \
+	code=$$?; wait $$! && exit $$code
 
 lab: $(VENV)/.installed-lab  ## JupyterLab on the notebooks; on a machine without a screen: make lab ARGS="--no-browser --port 8899"
 	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter"; $(LAB) --notebook-dir=notebooks $(ARGS)

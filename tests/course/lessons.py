@@ -14,7 +14,6 @@ from pathlib import Path
 
 import nbformat
 import yaml
-from nbgrader.api import Gradebook
 
 from lookuplab import paths
 from lookuplab.run.jobs import load_profile, plan
@@ -126,6 +125,8 @@ def autograded(lesson, unpacked):
     places = {"LOOKUPLAB_COURSE": folder, "LOOKUPLAB_HOME": unpacked, "PYTHONPATH": source}
     command = f"-m nbgrader autograde course --create --notebook={lesson}"
     run_python(*command.split(), **places)
+    from nbgrader.api import Gradebook  # slow to import
+
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
         for student in students:
             graded = book.find_submission_notebook(lesson, "course", student)

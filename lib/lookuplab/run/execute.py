@@ -156,8 +156,8 @@ def main() -> None:
             record.Audit.sample("completions")
     missing = UNUSED - sys.modules.keys()
     sys.modules.update(dict.fromkeys(missing, cast(ModuleType, None)))
-    for module in ("papermill", "ipykernel.debugger"):
-        import_module(module)
+    import_module("papermill")
+    import_module("ipykernel.debugger")
     for name in missing:
         del sys.modules[name]
     gc.freeze()  # otherwise every kernel would search all imported modules for garbage
@@ -183,7 +183,6 @@ def end() -> NoReturn:
     the memory that the process shares with the one from which it was forked.
     """
     atexit._run_exitfuncs()
-    sys.stdout.flush()
     os._exit(0)
 
 

@@ -23,7 +23,7 @@ from lookuplab.models import Completion
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
 from lookuplab.run.jobs import plan
-from lookuplab.work import processors
+from lookuplab.work import free_memory, processors
 
 # No deadline, because a busy machine exceeds any. Fixtures of a function may be shared by all its
 # examples, because each example writes its files again.
@@ -62,8 +62,10 @@ def pytest_addoption(parser):
 
 
 def pytest_xdist_auto_num_workers():
-    """Let three processes share two cores, because many tests wait for other processes."""
-    return math.ceil(processors() * 1.5)
+    """Let three processes share two cores, because many tests wait for other processes. Each needs
+    up to three gigabytes of memory.
+    """
+    return max(1, min(math.ceil(processors() * 1.5), free_memory() // 3_000_000_000))
 
 
 def pytest_collection_finish():

@@ -124,7 +124,7 @@ def begin(share: str) -> record.Audit:
             "there is no record to audit, or LOOKUPLAB_RECORD=off; `python -m recipes.mini.record` "
             "writes one"
         )
-    claim(folder())
+    claim(audit_file())
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(float(percentage[1]) / 100, seed)
     stated = canonical([audit, surroundings()])
@@ -137,14 +137,11 @@ def begin(share: str) -> record.Audit:
     return audit
 
 
-def folder() -> Path:
-    """Return the folder of the file that describes an audit. New answers go to the stores."""
-    return paths.RUNS / "audit"
-
-
 def audit_file() -> Path:
-    """Return the path of the file that describes an unfinished audit."""
-    return folder() / "audit.json"
+    """Return the path of the file that describes an unfinished audit. New answers go to the
+    stores.
+    """
+    return paths.RUNS / "audit" / "audit.json"
 
 
 def finish(audit: record.Audit, code: int, every: bool) -> int:

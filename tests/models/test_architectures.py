@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.models.batch import decoder_start
+from lookuplab.models.decoding import decoder_start
 from lookuplab.models.local import LocalModel
 
 # one of each kind: recurrent layers next to attention layers, linear attention, convolutions,

@@ -7,8 +7,7 @@ import torch
 from tiny_architectures import answered, assert_equal, assert_log_probabilities, every_way, save
 
 from lookuplab.models import Decoding, Prompt
-from lookuplab.models.batch import Batch
-from lookuplab.models.fast import KINDS, Fast, Packed
+from lookuplab.models.fast import KINDS
 from lookuplab.models.local import LocalModel
 
 START = "import boto3\nclient = boto3.client('s3')\n"
@@ -24,27 +23,26 @@ def test_the_fast_path_answers_as_the_general_one(checkpoint, name):
     general = LocalModel(checkpoint(name), attn_implementation="sdpa")
     for found, expected in zip(*(every_way(one, PROMPTS) for one in (fast, general)), strict=True):
         assert_equal(found, expected)
-    assert type(fast.begin) is Fast and general.begin is Batch
+    assert fast.fast and not general.fast
     assert fast.work.prompt_tokens < general.work.prompt_tokens, "shared beginnings are read once"
 
 
-@torch.inference_mode()
-def packed(model):
+def takes_it(model):
     module = model.module
-    return type(model.begin(module, [[5, 6]], None, model.work)) is Packed
+    return model.fast is not None and model.fast.is_current(module)
 
 
 @pytest.mark.parametrize("change", ["hook", "weight"])
 def test_a_module_that_was_changed_takes_the_general_path(checkpoint, change):
     model = LocalModel(checkpoint("llama"))
     attention = model.module.model.layers[1].self_attn
-    assert packed(model)
+    assert takes_it(model)
     if change == "hook":
         attention.register_forward_hook(lambda *given: (2 * given[2][0], None))
     else:
         with torch.no_grad():
             attention.v_proj.weight.mul_(2)
-    assert not packed(model)
+    assert not takes_it(model)
     assert_log_probabilities(model, PROMPTS[1], answered(model, GREEDY, PROMPTS)["1", 0])
 
 
@@ -56,4 +54,4 @@ def test_what_the_fast_path_does_not_know_takes_the_general_one(tmp_path, change
         dynamic = '"rope_type": "dynamic", "factor": 2.0'
         file.write_text(file.read_text().replace('"rope_type": "default"', dynamic))
     model = LocalModel(str(tmp_path), dtype="bfloat16" if change == "dtype" else "float32")
-    assert not packed(model)
+    assert not takes_it(model)

@@ -79,14 +79,14 @@ owner/tiny@ | no revision after the @
 owner/tiny@{OLD}?revision=x | unexpected keyword argument 'revision'
 owner/tiny?colour=red | unexpected keyword argument 'colour'
 owner/tiny?extra=[1 | extra is .* it must be a JSON object
-owner/tiny?batch_size=many | batch_size is 'many', not a number
-http://host/v1#m?parallel=true | parallel is True, not a number
+owner/tiny?batch_size=many | batch_size is 'many'; it must be a whole number above 0
+http://host/v1#m?parallel=true | parallel is True; it must be a whole number above 0
 owner/tiny?dtype=float8 | dtype is 'float8'; it must be float32, float16, bfloat16
-owner/tiny?chat=False | chat is 'False'; it must be False, True
+owner/tiny?chat=False | chat is 'False'; it must be true or false
 http://host/v1 | a remote model is named
 ftp://host#m | a remote model is named
 https://me:pw@host/v1#m | ^(?!.*pw).*a remote model is named
-http://host/v1#m?logprobs=no | logprobs is 'no'; it must be True, False
+http://host/v1#m?logprobs=no | logprobs is 'no'; it must be true or false
 owner/tiny@{"3" * 40} | cannot load model owner/tiny"""
 
 

@@ -1,5 +1,5 @@
 """Implements the fast path for local models on a CPU. It computes the same logits as the general
-path (``models.batch``) with less work.
+path (``decoding.Batch``) with less work.
 
     four prompts         the tokens that the model reads, packed into one row
     client("s3")         client("s3")
@@ -35,7 +35,6 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from lookuplab.models.batch import Batch
 from lookuplab.models.completions import Work
 
 KINDS = ("llama", "gpt2")  # supported architectures (``model_type``); each has a test
@@ -73,11 +72,7 @@ class Layer(NamedTuple):
 
 
 class Fast:
-    """Makes the batches of a Transformers model, ``module``. As long as the weights are unchanged,
-    the batches are ``Packed``. Once a weight has changed, they are ordinary ones (``Batch``),
-    because the fast path has copies of the weights.
-
-    Raises NotImplementedError for a module that the fast path does not support.
+    """The weights of a Transformers model, ``module``, as the fast path needs them. Raises NotImplementedError for a module that the fast path does not support.
     """
 
     def __init__(self, module: PreTrainedModel) -> None:
@@ -109,21 +104,13 @@ class Fast:
         self.norm = _norm(decoder.norm if self.rotary else decoder.ln_f)
         self.head = _product([module.get_output_embeddings()])
 
-    def __call__(
-        self,
-        module: PreTrainedModel,
-        prompts: Sequence[Sequence[int]],
-        context: int | None,
-        work: Work,
-    ) -> "Packed | Batch":
-        """Return a new batch that has read the prompts."""
-        if _state(module) != self.state:
-            return Batch(module, prompts, context, work)
-        return Packed(self, prompts, work)
+    def is_current(self, module: PreTrainedModel) -> bool:
+        """Return whether the module has not changed since its weights were copied."""
+        return _state(module) == self.state
 
 
 class Packed:
-    """A batch like ``batch.Batch``, whose forward passes read the tokens of all prompts as one row,
+    """A batch like ``decoding.Batch``, whose forward passes read the tokens of all prompts as one row,
     without padding.
     """
 

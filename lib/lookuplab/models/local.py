@@ -62,40 +62,12 @@ UNUSED = re.compile(
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
-LONG = 2048  # memory must suffice for a prompt and an answer of this many tokens in all
 # A model is put on one graphics card only if the card's free memory is at least this many times the
 # size of the weights, because answering takes memory, too.
 ROOM = 1.25
 BATCH_ROWS = 128  # the default of ``batch_size``
 # the date that a chat template gets if it asks for today's date; the default in Llama's templates
 TODAY = date(2024, 7, 26)
-
-
-def cache_numbers(config: Any, tokens: int) -> int:
-    """Return how many numbers the key/value cache holds for one row of ``tokens`` tokens. The
-    layers are summed up one by one, because they may differ in heads and sliding windows.
-    """
-    text = config.get_text_config()
-    layers = range(getattr(text, "num_hidden_layers", 0))
-    kinds = getattr(text, "layer_types", None) or ["sliding_attention" for _ in layers]
-    numbers = 0
-    for at in layers:
-        # if layers differ in a size (Gemma 4), Transformers refuses to read it from `text`
-        layer = text.per_layer_config[at]
-        query_heads = getattr(layer, "num_attention_heads", None) or 1
-        heads = getattr(layer, "num_key_value_heads", None) or query_heads
-        width = getattr(layer, "head_dim", None) or getattr(layer, "hidden_size", 0) // query_heads
-        window = kinds[at] == "sliding_attention" and getattr(layer, "sliding_window", None)
-        numbers += 2 * heads * width * min(tokens, window or tokens)
-    return numbers
-
-
-def free_cards() -> list[int]:
-    """Return the free memory of each graphics card in bytes."""
-    import torch
-
-    cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
-    return [torch.cuda.mem_get_info(at)[0] for at in cards]
 
 
 @dataclass(eq=False)
@@ -158,18 +130,13 @@ class LocalModel:
 
             self.dtype = "bfloat16" if torch.cuda.is_available() else "float32"
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
-        for option in "chat", "trust_remote_code":
-            check_choice(f"model {self.name}: {option}", getattr(self, option), (False, True))
-        for option in "batch_size", "context":
-            if (value := getattr(self, option)) is not None and value < 1:
-                raise UserError(f"model {self.name}: {option} is {value}; it must be at least 1")
         self.given = {
             name: value for name in TRANSFORMERS_OPTIONS if (value := getattr(self, name))
         }
         self.causal, limit = self._limit()
         self.context = self.context or limit
         self.work = Work()
-        self.begin: Any = None  # makes a batch; set by ``decoding.check_steps``
+        self.fast: Any = None  # a ``fast.Fast`` or None; set by ``decoding.check_steps``
 
     def _limit(self) -> tuple[bool, int | None]:
         """Return whether the model is causal, and the length of its context in tokens (None if it
@@ -305,7 +272,6 @@ class LocalModel:
             most = 1 if is_mini(self.place) else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
-        self._check_memory(kind)
         module, report = self._read(
             kind.from_pretrained,
             dtype=getattr(torch, self.dtype),
@@ -369,62 +335,39 @@ class LocalModel:
         """Return the ``device_map`` for Transformers. This is the option's value, if it is set, or
         None without graphics cards. Quantised weights get "sequential". Other weights are all put
         on the card with the most free memory, if they fit there, and otherwise get "auto".
+
+        Raises UserError if the weights do not fit into the memory that this job may use. No weights
+        are read for this.
         """
-        free = free_cards()
-        if self.device_map or not free:
+        import torch
+
+        cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        free = [torch.cuda.mem_get_info(at)[0] for at in cards]
+        if self.device_map:
             return self.device_map
-        if self._is_quantised:
+        if self.quantization_config or hasattr(self.config, "quantization_config"):
             # Transformers then fills one card after the other; it knows the size of quantised
-            # weights, which ``_weight_bytes`` does not
-            return "sequential"
-        weights = self._weight_bytes(kind)
-        fits = weights is not None and ROOM * weights <= max(free)
-        return {"": free.index(max(free))} if fits else "auto"
-
-    @property
-    def _is_quantised(self) -> bool:
-        return bool(self.quantization_config) or hasattr(self.config, "quantization_config")
-
-    def _weight_bytes(self, kind: Any) -> int | None:
-        """Return the size of the weights in bytes. Return None if the model cannot be built from
-        its configuration; ``from_pretrained`` will then report the reason.
-        """
-        import torch
-
-        try:
-            with torch.device("meta"):  # weights on this device have shapes, but take no memory
-                empty = kind.from_config(
-                    self.config,
-                    dtype=getattr(torch, self.dtype),
-                    trust_remote_code=self.trust_remote_code,
-                )
-        except Exception:
-            return None
-        return sum(each.numel() * each.element_size() for each in empty.parameters())
-
-    def _check_memory(self, kind: Any) -> None:
-        """Raise UserError if the weights, together with the cache of one answer, do not fit into
-        the memory that this job may use. No weights are read for this.
-        """
-        import torch
-
-        if self.device_map or self._is_quantised:
-            return
-        free = sum(free_cards()) or work.free_memory()
-        folder = Path(self.source[0])
-        files = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-        if 0 < 4 * files < free:  # fits in any dtype, so the slow computation below is not needed
-            return
-        tokens = min(self.context or LONG, LONG)
-        size = getattr(torch, self.dtype).itemsize
-        weights, cache = self._weight_bytes(kind) or 0, size * cache_numbers(self.config, tokens)
-        if weights + cache > free:
+            # weights, which the code below does not
+            return "sequential" if free else None
+        weights = 0
+        # if the model cannot be built from its configuration, ``from_pretrained`` says why
+        with suppress(Exception), torch.device("meta"):  # weights there have only shapes
+            empty = kind.from_config(
+                self.config,
+                dtype=getattr(torch, self.dtype),
+                trust_remote_code=self.trust_remote_code,
+            )
+            weights = sum(each.nbytes for each in empty.parameters())
+        most = sum(free) or work.free_memory()
+        if weights > most:
             raise UserError(
-                f"model {self.name} needs {(weights + cache) / 2**30:.2f} GiB in {self.dtype} "
-                f"({weights / 2**30:.2f} for its weights, the rest for the cache of one answer of "
-                f"{tokens} tokens), and this job may use {free / 2**30:.2f}; use another dtype "
+                f"model {self.name} needs {weights / 2**30:.2f} GiB for its weights in "
+                f"{self.dtype}, and this job may use {most / 2**30:.2f}; use another dtype "
                 "(NAME?dtype=bfloat16), fewer bits (quantization_config) or more memory"
             )
+        if not free:
+            return None
+        return {"": free.index(max(free))} if ROOM * weights <= max(free) else "auto"
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
         """Call ``load`` on the adapter's folder, ``place``, or on the checkpoint if ``place`` is

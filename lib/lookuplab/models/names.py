@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,13 @@ if TYPE_CHECKING:
 OPENAI = "openai:"
 VLLM = "vllm:"  # before a checkpoint's name, this prefix makes vLLM run the checkpoint
 ADAPTER = "adapter_config.json"
-NUMBERS = (int, float, int | None)  # an option annotated with one of these must be a number
+# option -> the types that its value may have, and these types in words
+FORMS = (
+    dict.fromkeys("chat trust_remote_code logprobs sampled".split(), ((bool,), "true or false"))
+    | dict.fromkeys("batch_size context parallel".split(), ((int,), "a whole number above 0"))
+    | dict.fromkeys("timeout total".split(), ((int, float), "a number above 0"))
+    | dict.fromkeys("extra quantization_config".split(), ((dict,), "a JSON object"))
+)
 # options whose values are always text, even if they look like numbers (?revision=2024)
 TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
 # files in a checkpoint's folder that are not part of the model: output of training and evaluation,
@@ -57,10 +62,6 @@ def load(name: str, **options: Any) -> "Model":
     """
     place, stated = split_options(name)
     options = {**stated, **options}
-    for option in "extra", "quantization_config":
-        if not isinstance(value := options.get(option, {}), dict):
-            told = f"{option} is {value!r}; it must be a JSON object"
-            raise UserError(f"model {table_name(place)}: {told}")
     kind: Callable[..., Model]
     if is_remote(place):
         from lookuplab.models.remote import RemoteModel as kind
@@ -68,11 +69,6 @@ def load(name: str, **options: Any) -> "Model":
         from lookuplab.models.vllm import VllmModel as kind
     else:
         from lookuplab.models.local import LocalModel as kind
-    known = signature(kind).parameters
-    for option, value in options.items():
-        is_number = type(value) in (int, float) or value is None
-        if not is_number and option in known and known[option].annotation in NUMBERS:
-            raise UserError(f"model {table_name(place)}: {option} is {value!r}, not a number")
     try:
         return kind(place.removeprefix(VLLM), **options)
     except TypeError as error:  # an unknown option, or a value of the wrong type
@@ -84,7 +80,8 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
 
     A value is read as JSON (a number, ``true``, ``false``) or, if it is not JSON, as text. The
-    values of the options in ``TEXTS`` are always text.
+    values of the options in ``TEXTS`` are always text. Raises UserError for a value of another type
+    than ``FORMS`` names.
     """
     # in ``http://HOST/v1?QUERY#MODEL?OPTIONS``, the first ? belongs to the address
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
@@ -97,6 +94,9 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
             found[key] = value if key in TEXTS else paths.parse(json.loads, value)
         except ValueError:
             found[key] = value
+        types, form = FORMS.get(key, ((type(found[key]),), ""))
+        if type(found[key]) not in types or (form.endswith("above 0") and not found[key] > 0):
+            raise UserError(f"model option {key} is {found[key]!r}; it must be {form}")
     return split[1], found
 
 

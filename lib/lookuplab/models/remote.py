@@ -40,7 +40,7 @@ from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from lookuplab.errors import UserError, check_choice, needs
+from lookuplab.errors import UserError, needs
 from lookuplab.models.completions import (
     Batches,
     Completion,
@@ -135,14 +135,12 @@ class RemoteModel:
             url = OPENAI_URL
             self.name = place.removeprefix(OPENAI)
             chat = True
-        if not (re.fullmatch(ADDRESS, url) and self.name and parallel >= 1):
+        if not (re.fullmatch(ADDRESS, url) and self.name):
             raise UserError(
                 "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, with options "
                 "after it (?chat=true&parallel=32) and no user, password or key in it: the key "
                 f"comes from the variable {key_variable}"
             )
-        for option, given in ("chat", chat), ("logprobs", logprobs), ("sampled", sampled):
-            check_choice(f"model {self.name}: {option}", given, (False, True))
         self.base_url = url.rstrip("/")
         self.chat = chat
         self.revision = revision

@@ -4,17 +4,14 @@ of used answers.
 
 import math
 import os
-import signal
-import time
 from dataclasses import replace
 
-import psutil
 import pytest
-from toy_model import SAMPLED, ToyModel, ask, begun, many_prompts
+from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt, completions, score
+from lookuplab.models import Decoding, Prompt, complete, completions, score
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore
 
@@ -162,14 +159,21 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
     assert [[*row[:3], row[-1]] for row in rows[:4]] == told
 
 
+def in_turn(left):
+    """Return the lists of keys for which a process asks, if no other process answers any."""
+    lists = []
+    while left := [key for key in left if key not in sum(lists, [])]:
+        lists.append(completions.next_keys(left))
+    return lists
+
+
 def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     tmp_path, monkeypatch
 ):
     file = tmp_path / "shared.sqlite"
     monkeypatch.setattr(completions, "OTHERS", 8)
     monkeypatch.setenv("LOOKUPLAB_SHARE", "0/3")
-    with CompletionStore(file) as opened:
-        own, *rest = completions.key_batches(opened, keys := [f"x/{n:x}/0" for n in range(60)])
+    own, *rest = in_turn(keys := [f"x/{n:x}/0" for n in range(60)])
     assert own == keys[::3] and sorted(sum(rest, own)) == sorted(keys)
     assert max(map(len, rest)) == 8
     whole, first = ask(many_prompts(60), store=file)
@@ -178,54 +182,47 @@ def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     assert ask(many_prompts(60), store=file) == (whole, [])
 
 
-def answer_as(number, store, log):
-    """Answer as process ``number`` of three. Process 0 stops before its eleventh answer."""
-    os.environ["LOOKUPLAB_SHARE"] = f"{number}/3"
-    answer = ToyModel.answer
+class Hung(ToyModel):
+    """A model that hangs in its third batch, while ``others`` runs."""
 
-    def hung(self, *asked):
-        if len(self.calls) == 10 and not number:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        return answer(self, *asked)
+    def __init__(self, others):
+        super().__init__()
+        self.others = others
 
-    ToyModel.answer = hung
-    ask(many_prompts(120), store=store, log=log, seconds=0.01)
+    def generate(self, requests, decoding):
+        batches = super().generate(requests, decoding)
+        yield next(batches)
+        yield next(batches)
+        self.others()
+        yield from batches
 
 
-def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(tmp_path):
-    store, logs = tmp_path / "s.sqlite", [tmp_path / str(number) for number in range(3)]
-    hung = begun(answer_as, 0, store, logs[0])
-    try:
-        while psutil.Process(hung.pid).status() != psutil.STATUS_STOPPED:
-            assert hung.is_alive()
-            time.sleep(0.05)
-        others = [begun(answer_as, number, store, logs[number]) for number in (1, 2)]
-        for other in others:
-            other.join()
-        assert [other.exitcode for other in others] == [0, 0]
-        with CompletionStore(store) as opened:
-            assert len(opened.present()) == 120
-        # a process that starts late may find everything answered; then it writes no log
-        first, more, most = [log.read_text().split() if log.is_file() else [] for log in logs]
-        assert len(first) == 10 and len({*first, *more, *most}) == 120
-        # eight answers of two batches were stored, and two of the third were in flight when it hung
-        assert {*first[:8]}.isdisjoint(more + most)
-        os.kill(hung.pid, signal.SIGCONT)
-        hung.join()
-        assert hung.exitcode == 0
-    finally:
-        hung.kill()
-    assert len(logs[0].read_text().split()) == 12, "the rest of its batch, and no more"
+def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "s.sqlite"
+    made = []
+
+    def others():
+        for share in "1/3", "2/3", "0/3":
+            monkeypatch.setenv("LOOKUPLAB_SHARE", share)
+            made.extend(ask(many_prompts(120), store=file)[1] if share != "0/3" else ())
+
+    monkeypatch.setenv("LOOKUPLAB_SHARE", "0/3")
+    model = Hung(others)
+    complete(model, many_prompts(120), store=file)
+    assert len(made) == 112 and {*model.calls[:8]}.isdisjoint(made)
+    assert len(model.calls) == 12, "the rest of its batch, and no more"
 
 
 def test_samples_of_a_prompt_stay_together_and_two_processes_come_to_others_in_other_orders(
-    store, monkeypatch
+    monkeypatch,
 ):
     keys = [f"x/{n:x}/{sample}" for n in range(30) for sample in range(2)]
     orders = []
     for number in (0, 1):
         monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/3")
-        _, *others = completions.key_batches(store, keys)
+        _, *others = in_turn(keys)
         order = [key.split("/")[1] for some in others for key in some]
         assert order[::2] == order[1::2]
         orders.append([n for n in order[::2] if int(n, 16) % 3 == 2])

@@ -63,43 +63,32 @@ def surroundings(endpoint, monkeypatch):
     endpoint.reset()
 
 
-@pytest.fixture(scope="module", params=["tiny", *COMMANDS])
-def url(request, tiny, endpoint):
-    """Yield the address of a server of the tiny model. Every server except our own small one has a
-    process of its own.
+@pytest.fixture(params=["tiny", *COMMANDS])
+def remote(request, tiny, endpoint):
+    """Yield a function that loads the tiny model from a server. Every server except our own small
+    one has a process of its own.
     """
     if request.param == "tiny":
-        yield endpoint.url
+        yield partial(load, f"{endpoint.url}#tiny", parallel=2)
         return
     if not find_spec(request.param):
         pytest.skip(f"{request.param} is not installed")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/v1"
+    url = f"http://127.0.0.1:{port}"
     command = [sys.executable, *COMMANDS[request.param].format(folder=tiny, port=port).split()]
+    # `transformers serve` names a model by its folder and gives no log-probabilities
+    name, gives = (tiny, False) if request.param == "uvicorn" else ("tiny", True)
     with subprocess.Popen(command, env=os.environ | SETTINGS, start_new_session=True) as process:
         while process.poll() is None:
             try:
-                urlopen(url.replace("v1", "health"))
+                urlopen(f"{url}/health")
             except OSError:
                 time.sleep(0.2)
             else:
-                yield url
+                yield partial(load, f"{url}/v1#{name}", parallel=2, logprobs=gives)
                 os.killpg(process.pid, signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL, f"{command} ends"
-
-
-@pytest.fixture
-def kind(request):
-    return request.node.callspec.params["url"]
-
-
-@pytest.fixture
-def remote(kind, url, tiny):
-    """Return a function that loads the served model with options."""
-    # `transformers serve` names a model by its folder and gives no log-probabilities
-    name, gives = (tiny, False) if kind == "uvicorn" else ("tiny", True)
-    return partial(load, f"{url}#{name}", parallel=2, logprobs=gives)
 
 
 def ask(endpoint, prompts=PROMPTS[:3], decoding=SHORT, store=False, **options):

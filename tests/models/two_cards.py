@@ -30,17 +30,11 @@ class TwoCards(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if function == torch.Tensor.device.__get__:
             return where(args[0])
-        target = kwargs.pop("device", None)
         if function is torch.Tensor.to:
-            others = [one for one in args[1:] if isinstance(one, torch.Tensor)]
-            wanted = [one for one in args[1:] if isinstance(one, str | int | torch.device)]
-            target = (wanted or [*map(where, others)] or [target])[0]
-            kinds = [one for one in args[1:] if isinstance(one, torch.dtype)]
-            kinds += [one.dtype for one in others]
-            dtype = kwargs.get("dtype") or (kinds or [args[0].dtype])[0]
-            args, kwargs = (args[0], dtype), {}
-        elif function is torch.Tensor.cpu:
-            target = CPU
+            target, dtype, *_ = torch._C._nn._parse_to(*args[1:], **kwargs)
+            args, kwargs = (args[0], dtype or args[0].dtype), {}
+        else:
+            target = kwargs.pop("device", CPU if function is torch.Tensor.cpu else None)
         # an index or a number on the CPU may be used with a tensor on a card
         may_be_cpu = function in INDEXING
         tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
@@ -52,9 +46,7 @@ class TwoCards(TorchFunctionMode):
         if target is None:
             place = next(iter(cards), where(tensors[0]) if tensors else CPU)
         else:
-            place = (
-                torch.device("cuda", target) if isinstance(target, int) else torch.device(target)
-            )
+            place = torch.device(target)
 
         def label(tensor):
             if place != CPU or hasattr(tensor, "card"):

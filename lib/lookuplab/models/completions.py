@@ -9,7 +9,7 @@ no weights are loaded and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
 process first generates the answers to its own share of the prompts. Then it generates answers from
-the shares of other processes, if these have not made them yet (``key_batches``). Judgements are
+the shares of other processes, if these have not made them yet (``next_keys``). Judgements are
 divided in the same way (``AnswerStore.pending_tasks``).
 """
 
@@ -297,10 +297,8 @@ def find_or_generate(
             bar = Progress(model.name, len(missing), "answers", len(answers), quiet=not progress)
             try:
                 with bar:
-                    for batch in key_batches(store, missing):
-                        while batch:
-                            asked = {key: by_key[key] for key in batch}
-                            batch = generate_missing(model, asked, decoding, store, bar)
+                    asked = {key: by_key[key] for key in missing}
+                    generate_missing(model, asked, decoding, store, bar)
             except UserError as error:
                 made = len(store.present(missing))
                 left = f"; {made} of {len(missing)} prompts are answered: run it again for the rest"
@@ -335,63 +333,60 @@ def generate_missing(
     decoding: Decoding | None,
     store: CompletionStore,
     bar: Progress,
-) -> list[str]:
+) -> None:
     """Generate the answers to requests, given as {key: request}, and store each answer when it
-    ends. Return the keys whose answers are still missing: [] if everything was generated.
-
-    The function stops early once other processes have stored half of the remaining answers. A
-    process that is slow, or that hung for a while, thus does not generate these answers again.
-    """
-    key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
-    if decoding:
-        own = [(prompt, sample) for prompt, _, sample in asked.values()]
-        generating = model.generate(own, decoding)
-    else:
-        generating = model.score([(prompt, text) for prompt, text, _ in asked.values()])
-    left = {*asked}
-    with closing(generating) as batches:  # type: ignore[type-var]  # generators
-        for batch in batches:  # whether answers are valid is checked only by ``store.add``, below
-            named = {"model": model.name}
-            made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
-            store.add(made)
-            bar.update(len(batch))
-            left -= made.keys()
-            found = store.present(left) if shard()[1] > 1 else set()
-            # stopping loses the answers in progress, and these may be many; generation therefore
-            # stops only if other processes have made at least half of the remaining answers
-            if found and 2 * len(found) >= len(left):
-                return [key for key in asked if key in left - found]
-    return []
-
-
-def key_batches(store: CompletionStore, missing: Sequence[str]) -> Iterator[list[str]]:
-    """Yield lists of keys whose answers this process should generate. The first list is the
-    process's own share. Each further list has at most OTHERS unanswered keys from the shares of
-    other processes. A single process gets all keys at once.
+    ends. Answers that other processes have stored in the meantime are not generated.
 
     No process waits for another, so a slow or dead process holds up nothing. Two processes may
-    generate the same answer if neither has stored it yet. This is rare, because each process goes
-    through the shares of the others in a different order. All samples of a prompt belong to the
-    same share.
+    generate the same answer if neither has stored it yet.
     """
-    # no other process can see a store in memory
-    number, count = (0, 1) if str(store.path) == ":memory:" else shard()
+    left = [*asked]
+    while left:
+        keys = next_keys(left)
+        requests = [asked[key] for key in keys]
+        key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in asked.items()}
+        if decoding:
+            own = [(prompt, sample) for prompt, _, sample in requests]
+            generating = model.generate(own, decoding)
+        else:
+            generating = model.score([(prompt, text) for prompt, text, _ in requests])
+        waiting = {*keys}
+        with closing(generating) as batches:  # type: ignore[type-var]  # generators
+            for batch in batches:  # whether answers are valid is checked only by ``store.add``
+                named = {"model": model.name}
+                made = {key_of[one.id, one.sample]: vars(one) | named for one in batch}
+                store.add(made)
+                bar.update(len(batch))
+                waiting -= made.keys()
+                found = store.present(waiting) if shard()[1] > 1 else set()
+                # A process that is slow, or that hung for a while, stops here, because others have
+                # made its answers. Stopping loses the answers in progress, and these may be many;
+                # it is therefore done only if others have made half of the remaining answers.
+                if found and 2 * len(found) >= len(waiting):
+                    break
+            else:
+                waiting.clear()  # the model is not asked again for what it left unanswered
+        done = store.present(left) | {*keys} - waiting
+        left = [key for key in left if key not in done]
+
+
+def next_keys(left: Sequence[str]) -> list[str]:
+    """Return the keys of the answers that this process should generate next, of those in ``left``:
+    the process's own share or, once this is done, at most OTHERS keys from the shares of other
+    processes. A single process gets all keys at once.
+
+    Each process goes through the shares of others in a different order, so few answers are
+    generated twice. All samples of a prompt belong to the same share.
+    """
+    number, count = shard()
 
     def prompt(key: str) -> str:
         return key.split("/")[1]
 
-    own_keys = [key for key in missing if int(prompt(key), 16) % count == number]
-    if own_keys:
-        yield own_keys
-    others = sorted({*missing} - {*own_keys}, key=lambda key: digest(f"{number} {prompt(key)}"))
-    while others:
-        found = store.present(others)
-        others = [key for key in others if key not in found]
-        # each process takes at most its share of what is left
-        size = max(1, min(OTHERS, len(others) // count))
-        batch, others = others[:size], others[size:]
-        if batch:
-            yield batch
+    own = [key for key in left if int(prompt(key), 16) % count == number]
+    others = sorted(left, key=lambda key: digest(f"{number} {prompt(key)}"))
+    # each process takes at most its share of what is left
+    return own or others[: max(1, min(OTHERS, len(left) // count))]
 
 
 def unfinished_answers() -> list[str]:

@@ -46,8 +46,6 @@ from lookuplab.models.names import (
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import TAIL, continuations
 
-# options that are passed to Transformers unchanged; they may change answers
-TRANSFORMERS_OPTIONS = ("attn_implementation", "quantization_config")
 DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -130,8 +128,11 @@ class LocalModel:
 
             self.dtype = "bfloat16" if torch.cuda.is_available() else "float32"
         check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
+        # passed to Transformers unchanged; these options may change answers
         self.given = {
-            name: value for name in TRANSFORMERS_OPTIONS if (value := getattr(self, name))
+            name: value
+            for name in ("attn_implementation", "quantization_config")
+            if (value := getattr(self, name))
         }
         self.causal, limit = self._limit()
         self.context = self.context or limit
@@ -516,31 +517,26 @@ class LocalModel:
     def continuation_tokens(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
         """Return the tokens of a prompt, and the tokens of a given continuation of the prompt.
 
-        For a causal model, both texts are tokenised together, if this leaves the prompt's tokens
-        unchanged. Otherwise the continuation is tokenised as a text that follows the prompt's last
-        tokens. Raises UserError if prompt and continuation together are too long.
+        For a causal model, the continuation is tokenised as a text that follows the prompt's last
+        tokens, because some tokenizers would give a text of its own a leading blank. Raises
+        UserError if prompt and continuation together are too long.
         """
         ids = self._encode(prompt)
         added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         if self.causal:
-            whole = self._encode(prompt, text)
-            if whole[: len(ids)] == ids:
-                added = whole[len(ids) :]
-            else:  # as a text of its own, it would get a leading blank from some tokenizers
-                added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
+            added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
             self.fit(prompt.id, ids + added[1:], Decoding())
         return ids, added
 
-    def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """Return the tokens that the model reads: those of the prompt, followed by those of
-        ``answer``, the given beginning of an answer. For a chat model, the prompt is first put into
-        the chat template.
+    def _encode(self, prompt: Prompt) -> list[int]:
+        """Return the tokens of the prompt. For a chat model, the prompt is first put into the chat
+        template.
 
         If the template rejects the system role (Gemma's does), the system message is put before the
         user's message. Raises UserError if a chat model has no template, or if the template fails.
         """
         if not self.chat:
-            return self.prompt_ids(prompt.text + answer)
+            return self.prompt_ids(prompt.text)
         if not self.tokenizer.chat_template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
         system = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -559,7 +555,7 @@ class LocalModel:
             except Exception as error:  # a template is a program, which may raise anything
                 failure = error
             else:
-                return self.prompt_ids(f"{text}{answer}", special=False)
+                return self.prompt_ids(text, special=False)
         raise UserError(f"{self.name}: its chat template fails: {failure}")
 
     @property

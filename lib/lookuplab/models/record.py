@@ -227,16 +227,11 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
         was, now = json.dumps(old), json.dumps(new)
         return ([] if _comparable(was) == _comparable(now) else [f"{was} -> {now}"]), False
     texts = []
-    for field in [field for field in old if field not in ("id", "model")]:
+    for field in old:
         was, now = old[field], new[field]
-        if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-            pairs = {f"{field}[{at}]": pair for at, pair in enumerate(zip(was, now, strict=True))}
-        else:
-            pairs = {field: (was, now)}
-        for at, (old_value, new_value) in pairs.items():
-            floats = isinstance(old_value, float) and isinstance(new_value, float)
-            if old_value != new_value and not (
-                floats and abs(old_value - new_value) < NEAR_TIE_MARGIN
-            ):
-                texts.append(f"{at} {json.dumps(old_value)} -> {json.dumps(new_value)}")
+        is_lists = isinstance(was, list) and isinstance(now, list) and len(was) == len(now)
+        for one, other in zip(was, now, strict=True) if is_lists else [(was, now)]:
+            is_close = type(one) is type(other) is float and abs(one - other) < NEAR_TIE_MARGIN
+            if one != other and not is_close and field not in ("id", "model"):
+                texts.append(f"{field}: {json.dumps(one)} -> {json.dumps(other)}")
     return texts, bool(texts) and old["margin"] is not None and old["margin"] < NEAR_TIE_MARGIN

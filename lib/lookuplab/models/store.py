@@ -46,8 +46,7 @@ STORE_VARIABLE = "LOOKUPLAB_STORE"
 # Environment variable, set by the runner: the path of a log. Each line has a store's name and three
 # counts of answers: found in the record, found in the file, and generated.
 USES_VARIABLE = "LOOKUPLAB_USES"
-# versions of the file's format that can be read; a file of any other version is refused
-SCHEMA, WITHOUT_CHECKSUMS = 4, 3
+SCHEMA = 4  # the version of the file's format; a file of any other version is refused
 # The Python version with which the record was made. Answers depend on the version, because Jedi and
 # pylint read Python's standard library, and because programs are executed.
 PYTHON = "3.11"
@@ -62,9 +61,9 @@ NOT_NUMBERS = (
     "its logits or log-probabilities are not finite numbers (in float16, large ones overflow: "
     "use ?dtype=bfloat16 or float32)"
 )
-# types of file systems that no other machine sees, although they have no block device: in memory,
-# and the layers of a container
-LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay")
+# types of file systems that no other machine sees, although their files do not have the number of a
+# block device: in memory, the layers of a container, and systems that spread over several disks
+LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay", "btrfs", "zfs", "bcachefs")
 # errors that are raised in a folder where nothing can be written; locks cannot be tried there, but
 # reading answers needs none
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
@@ -145,30 +144,19 @@ def is_local(folder: Path) -> bool:
     import psutil  # slow to import
 
     place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
-    if not _has_locks(place):
-        return False
-    if os.major(place.stat().st_dev):  # a file system on a block device
-        return True
-    mounts = {Path(one.mountpoint): one for one in psutil.disk_partitions(all=True)}
-    mount = next((mounts[one] for one in (place, *place.parents) if one in mounts), None)
-    return mount is not None and (
-        # btrfs, for example, is on a block device, but its files do not have the device's number
-        Path(mount.device).is_block_device() or mount.fstype in LOCAL_FILE_SYSTEMS
-    )
-
-
-def _has_locks(folder: Path) -> bool:
-    """Return whether the folder's file system supports locks and shared memory. Both are tried on a
-    temporary file. If nothing can be written in the folder, return True.
-    """
     try:
-        with TemporaryFile(dir=folder) as probe:
+        with TemporaryFile(dir=place) as probe:
             probe.truncate(1)
             fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mmap.mmap(probe.fileno(), 1).close()
     except OSError as error:
-        return error.errno in UNWRITABLE
-    return True
+        if error.errno not in UNWRITABLE:
+            return False
+    if os.major(place.stat().st_dev):  # a file system on a block device
+        return True
+    kinds = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}
+    mount = next((one for one in (place, *place.parents) if one in kinds), None)
+    return mount is not None and kinds[mount] in LOCAL_FILE_SYSTEMS
 
 
 class AnswerStore:
@@ -223,7 +211,7 @@ class AnswerStore:
             "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
         )
         # refused before anything is changed, because it may be another program's file
-        if version not in (SCHEMA, WITHOUT_CHECKSUMS) and (version or tables):
+        if version != SCHEMA and (version or tables):
             raise UserError(
                 f"{self.path} is not a store of {self.name}, or another version of lookuplab "
                 "wrote it; name another file (LOOKUPLAB_STORE)"
@@ -302,8 +290,7 @@ class AnswerStore:
                 json_text, _, checksum = str(text).partition("\n")
                 try:
                     answer = json.loads(json_text)
-                    # rows of an earlier version have no checksum
-                    is_whole = checksum in ("", digest(key + json_text)) and not self.fault(answer)
+                    is_whole = checksum == digest(key + json_text) and not self.fault(answer)
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                     is_whole = False
                 if is_whole:
@@ -393,8 +380,6 @@ class AnswerStore:
                 with self.db:
                     self._delete(damaged)
                     self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
-                    # from now on, a version of the kit that knows no checksums must refuse the file
-                    self.db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._damaged -= damaged
         # if a flipped bit has changed the order of the keys, SQLite no longer finds all of them
         if texts.keys() - self.present(texts):

@@ -251,11 +251,7 @@ def last_checkpoint(work: Path) -> str | None:
     """Return the folder of a run's last complete checkpoint, or None if there is none."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
     # by the step in the name, because the times of files may change when they are copied
-    return max(whole, key=step_of, default=None)
-
-
-def step_of(checkpoint: str) -> int:
-    return int(checkpoint.rpartition("-")[2])
+    return max(whole, key=lambda place: int(place.rpartition("-")[2]), default=None)
 
 
 def _split_rows(rows: list[TokenRow], recipe: Recipe) -> tuple[list[TokenRow], list[TokenRow]]:

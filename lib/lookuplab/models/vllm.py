@@ -12,7 +12,6 @@ are in vLLM's prefix cache.
 import gc
 import math
 import os
-import re
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -65,8 +64,6 @@ WITHOUT_EFFECT = frozenset(
     enforce_eager compilation_config async_scheduling attention_backend max_parallel_loading_workers
     load_format download_dir disable_log_stats disable_custom_all_reduce""".split()
 )
-# text that pydantic adds before and after an error message
-PYDANTIC = re.compile(r"^\d+ validation errors? for \w+ (Value error, )?| \[type=.*")
 _numbers = count()  # the ids of requests to the engine
 
 
@@ -162,7 +159,7 @@ class VllmModel(LocalModel):
                 return LLMEngine.from_engine_args(EngineArgs(**stated | weights | self.options))
         # pydantic, torch and vLLM raise a dozen kinds of exceptions
         except Exception as error:
-            said = PYDANTIC.sub("", " ".join(str(error).split())) or type(error).__name__
+            said = " ".join(str(error).split()) or type(error).__name__
             raise UserError(f"vLLM cannot run model {self.name}: {said[:300]}") from error
 
     @contextmanager
@@ -229,7 +226,6 @@ class VllmModel(LocalModel):
                     for future in done:
                         enter(waiting.pop(future))
                 finished = []
-                self.work.passes += 1
                 for output in self._step():
                     row = self._read_tokens(output, decoding, end_of_text)
                     pending = row.constraint.pending if row.constraint else None
@@ -239,7 +235,6 @@ class VllmModel(LocalModel):
                         engine.abort_request([output.request_id])
                     leave(output.request_id)
                     if row.finish_reason:
-                        self.work.new_tokens += len(row.tokens)
                         finished.append(row.completion())
                     else:
                         waiting[pending] = row
@@ -265,7 +260,6 @@ class VllmModel(LocalModel):
         vLLM reads all of its tokens but the last, which is then the only token that it may write.
         """
         read = row.ids + list(row.given[:-1] or row.tokens)
-        self.work.prompt_tokens += len(read)
         return {"prompt_token_ids": read}, SamplingParams(
             temperature=decoding.temperature,
             top_p=decoding.top_p,

@@ -21,9 +21,8 @@ import torch
 
 from lookuplab import python_sources
 from lookuplab.models import Completion
-from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import UNFINISHED, decode
+from lookuplab.models.tokens import UNFINISHED, Trie, decode
 from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
 from lookuplab.toolgen.evaluation import Original, with_prediction
 from lookuplab.toolgen.functions import Function

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lookuplab.errors import UserError
-from lookuplab.models.constraint import Trie
-from lookuplab.models.tokens import UNFINISHED
+from lookuplab.models.tokens import UNFINISHED, Trie
 from lookuplab.toolgen.generation import Question, ToolConstraint, ToolUse
 from lookuplab.toolgen.jedi_tool import suggestions
 from lookuplab.toolgen.marking import SKIPPED

@@ -17,8 +17,8 @@ from tiny_architectures import (
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.models.constraint import NameTries
 from lookuplab.models.local import LocalModel
+from lookuplab.models.tokens import NameTries
 
 NAMES = tuple(
     "put put_object put_objects get_waiter get_waiter_for_the_table naïve_名前 名前 _x".split()

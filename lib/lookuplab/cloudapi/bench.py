@@ -107,7 +107,7 @@ class CloudApiBench(Benchmark[ApiTask]):
     documents: {task id: ids of the APIs whose documentation precedes the prompt}, or None for no
     documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. index: all APIs
     that exist. constrained (not in the paper): whether the model can only write names of the
-    client's operations (``models.constraint``). chat (set by ``for_model``): whether Listing 1 asks
+    client's operations (``models.tokens``). chat (set by ``for_model``): whether Listing 1 asks
     the model for a call in backticks; the backticks are then removed.
     """
 

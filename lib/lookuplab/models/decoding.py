@@ -40,11 +40,10 @@ from transformers.cache_utils import Cache
 
 from lookuplab.errors import UserError
 from lookuplab.models.completions import Batches, Completion, Decoding, Prompt, Work
-from lookuplab.models.constraint import Constraint, Lost
 from lookuplab.models.fast import Fast, Packed
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
-from lookuplab.models.tokens import TAIL, decode, speller
+from lookuplab.models.tokens import TAIL, Constraint, Lost, decode, speller
 from lookuplab.work import say
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def decode_rows(
     A batch has at most ``batch_size`` rows. On a CPU, all prompts in a batch together also have at
     most ``CPU_TOKENS`` tokens, padding included. If memory runs out, the unfinished rows of the
     batch start again in batches of half the size, and later batches are no larger. Raises UserError
-    if a single row does not fit. A row whose tool has failed (``constraint.Lost``) is reported and
+    if a single row does not fit. A row whose tool has failed (``tokens.Lost``) is reported and
     left out.
 
     The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run

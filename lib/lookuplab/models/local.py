@@ -29,7 +29,6 @@ from lookuplab.models.completions import (
     Requests,
     Work,
 )
-from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     ADAPTER,
     base_of,
@@ -44,7 +43,14 @@ from lookuplab.models.names import (
     table_name,
 )
 from lookuplab.models.store import canonical
-from lookuplab.models.tokens import TAIL, continuations
+from lookuplab.models.tokens import (
+    TAIL,
+    Constraint,
+    NameConstraint,
+    NameTries,
+    Trie,
+    continuations,
+)
 
 DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:

@@ -1,10 +1,29 @@
-"""Converts between text and tokens, in particular for texts that follow a prompt."""
+"""Converts between text and tokens, in particular for texts that follow a prompt, and constrains the
+tokens of an answer: the interface of constraints, and a constraint to given names. A constraint
+limits the choice of the next token in one row (an answer in progress).
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+Under a constraint to names, an answer must begin with one of the names. A complete name must be
+followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name
+that is also given. A break is a token that begins with a character which cannot continue an
+identifier, or the end of text. After the break, any token is allowed.
+
+The trie contains two tokenisations of each name: of the name alone, and of the name with "(" after
+it, because a tokenizer may merge "(" with the end of the name. The tokenizer itself makes both, of
+text that follows the end of the prompt. No other sequence of tokens may spell the name.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from lookuplab.errors import UserError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    import torch
     from transformers import PreTrainedTokenizerBase
 
 # an answer's tokens are decoded together with this many tokens at the end of the prompt, because a
@@ -72,3 +91,190 @@ def decode(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )
     return texts
+
+
+class Lost(UserError):
+    """Raised if a row cannot continue because its query to a tool has failed. Other rows go on."""
+
+
+class Constraint(Protocol):
+    """The interface of a constraint on one row. A constraint need not be active from the beginning
+    of the row.
+
+    A constraint that needs another program's answer (a completion tool's, say) sends its query in
+    ``push`` and collects the answer in ``restrict``. The model's forward pass runs in between.
+    """
+
+    asks: ClassVar[bool]  # whether the constraint queries another program
+
+    @property
+    def pending(self) -> "Future[Any] | None":
+        """Return the future of the other program's answer if the next ``restrict`` would have to
+        wait for that answer, and otherwise None.
+        """
+        ...
+
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
+        """Return None if any token may come next. Otherwise return a pair: the logits
+        (vocabulary,), with -inf for tokens that may not come next, and a margin.
+
+        A constraint may have a gate: the constraint is active only if some probability is beyond a
+        threshold. The margin is then the distance between that probability and the threshold.
+        Without a gate, the margin is inf.
+        """
+        ...
+
+    def push(self, token: int, logprob: float) -> None:
+        """Tell the constraint that ``token`` was appended to the row. ``logprob`` is the
+        log-probability that the token would have without any constraint.
+        """
+        ...
+
+    def log(self) -> object:
+        """Return the constraint's log of a finished row, for ``Completion.record``."""
+        ...
+
+
+class Trie(dict[int, "Trie"]):
+    """A node of a prefix tree over token ids, ``{token: node}`` (ToolGen, Algorithm 3).
+
+    A name is complete at a ``terminal`` node, but the node may have children that continue the name
+    to a longer one. A name is also complete at a ``closed`` node, but the token that leads there
+    contains a character after the name, as the token ``t(`` does for a name that ends with ``t``.
+    """
+
+    terminal = closed = False
+
+    @classmethod
+    def of(cls, names: Iterable[Sequence[int]], closed: Iterable[Sequence[int]] = ()) -> "Trie":
+        """Return the root of a tree of token sequences. Those in ``names`` end in terminal nodes,
+        and those in ``closed`` end in closed nodes.
+        """
+        root = cls()
+        for kind, paths in (("terminal", names), ("closed", closed)):
+            for path in paths:
+                node = root
+                for token in path:
+                    node = node.setdefault(token, cls())
+                setattr(node, kind, True)
+        return root
+
+
+class NameTries:
+    """Makes constraints to names for one model, and caches the tokens of each name. The tokens also
+    depend on how the prompt ends, so the end of the prompt is part of the cache's key.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
+        self._tokenizer = tokenizer
+        self._end_of_text = end_of_text
+        self._spelled: dict[
+            tuple[tuple[int, ...], str], list[int] | None
+        ] = {}  # (tail, text) -> the text's tokens
+
+    def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
+        """Return a constraint that makes the answer of one row begin with one of the names.
+        ``prompt_ids`` are the tokens that the answer continues, [] if it begins a text.
+
+        No tokenizer of a code model merges a name with the line before it, so the name's tokens
+        depend only on the prompt's tokens after the last line break. All prompts whose last line is
+        ``response = client.`` therefore share the cached tokens. Raises UserError for names that
+        the tokenizer cannot spell.
+        """
+        tail = tuple(prompt_ids[-TAIL:])
+        lines = [at for at, token in enumerate(tail[:-1], 1) if "\n" in self.texts[token]]
+        paths, closed, unspelled = self.paths(tail[max(lines, default=0) :], names)
+        if unspelled:
+            raise UserError(
+                f"choices: the model's tokenizer cannot spell {min(unspelled)!r} ({len(unspelled)} "
+                "such names); leave them out"
+            )
+        return NameConstraint(self, Trie.of(paths, closed))
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Return, for each token of the vocabulary, the text that it adds to the end of another
+        text. Special tokens add "".
+        """
+        begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
+        rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
+        before, *texts = decode(self._tokenizer, rows)
+        return [text[len(before) :] for text in texts]
+
+    @cached_property
+    def breaks(self) -> "torch.Tensor":
+        """Return the ids (n,) of the tokens that end a name: the end of text, and tokens that begin
+        with a character that cannot continue an identifier. Other special tokens do not end a name,
+        and neither do incomplete characters.
+        """
+        import torch
+
+        ends = {
+            token
+            for token, text in enumerate(self.texts)
+            if text[:1] not in ("", UNFINISHED) and not f"a{text[0]}".isidentifier()
+        }
+        return torch.tensor(sorted(ends | self._end_of_text))
+
+    def only(self, logits: "torch.Tensor", tokens: Iterable[int], may_end: bool) -> "torch.Tensor":
+        """Return the logits (vocabulary,), with -inf for all tokens except ``tokens`` and, if
+        ``may_end``, the breaks.
+        """
+        kept = logits.new_zeros(len(logits)).bool()
+        kept[list(tokens)] = True
+        if may_end:
+            self.breaks = self.breaks.to(logits.device)  # copied only the first time
+            kept[self.breaks] = True
+        return logits.masked_fill(~kept, -math.inf)
+
+    def paths(
+        self, tail: tuple[int, ...], names: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]], list[str]]:
+        """Return three lists for ``names`` that follow ``tail``, the prompt's last tokens: the
+        paths of tokens to terminal nodes of the trie, the paths to closed nodes, and the names that
+        the tokenizer cannot spell. Each name is tokenised only once for each ``tail``.
+        """
+        texts = [text for name in names for text in (name, f"{name}(")]
+        new = [text for text in texts if (tail, text) not in self._spelled]
+        for text, ids in zip(new, continuations(self._tokenizer, tail, new), strict=True):
+            self._spelled[tail, text] = ids
+        paths = []
+        closed = []
+        unspelled = []
+        for name in names:
+            path = self._spelled[tail, name]
+            call = self._spelled[tail, f"{name}("]
+            if path is None:
+                unspelled.append(name)
+            else:
+                paths.append(path)
+            # if "(" is a token of its own, the tokens before it spell the name
+            if call is not None and self.texts[call[-1]] == "(":
+                paths.append(call[:-1])
+            elif call is not None:
+                closed.append(call)
+        return paths, closed, unspelled
+
+
+@dataclass
+class NameConstraint:
+    """A constraint that makes a row begin with one of the names in a trie. ``node`` is the node
+    that the row has reached, or None once the name has ended.
+    """
+
+    names: NameTries
+    node: Trie | None
+    asks: ClassVar[bool] = False
+    pending = None
+
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
+        if self.node is None:
+            return None
+        return self.names.only(logits, self.node, self.node.terminal), math.inf
+
+    def push(self, token: int, _logprob: float) -> None:
+        node = None if self.node is None else self.node.get(token)
+        self.node = None if node is None or node.closed else node
+
+    def log(self) -> None:
+        """Return None: this constraint keeps no log."""

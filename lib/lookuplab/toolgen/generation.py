@@ -28,9 +28,8 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.completions import Requests, StoreOrPath, complete
-from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import TAIL, UNFINISHED, decode
+from lookuplab.models.tokens import TAIL, UNFINISHED, NameTries, Trie, decode
 from lookuplab.toolgen.analysers import show_to_new_workers
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import (
@@ -172,7 +171,7 @@ class Question:
 
 @dataclass
 class ToolConstraint:
-    """The constraint on one row of a batch (see ``models.constraint.Constraint``).
+    """The constraint on one row of a batch (see ``models.tokens.Constraint``).
 
     ``before`` are the tokens that the row continues, or [] if the row begins a new text. ``ask`` is
     a function that calls the tool: it takes the text of the generated function so far, without

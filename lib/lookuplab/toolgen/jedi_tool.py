@@ -12,7 +12,7 @@ import re
 from itertools import dropwhile
 from pathlib import Path
 
-from lookuplab.models.constraint import Lost
+from lookuplab.models.tokens import Lost
 from lookuplab.paths import folder_hash
 from lookuplab.python_sources import python_files
 from lookuplab.toolgen.analysers import WorkerLost, ask_worker, blames_machine

@@ -162,8 +162,9 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
 def in_turn(left):
     """Return the lists of keys for which a process asks, if no other process answers any."""
     lists = []
-    while left := [key for key in left if key not in sum(lists, [])]:
+    while left:
         lists.append(completions.next_keys(left))
+        left = [key for key in left if key not in lists[-1]]
     return lists
 
 

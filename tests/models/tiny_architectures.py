@@ -96,7 +96,15 @@ ARCHITECTURES = {
 }
 
 
-def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY, width=32):
+def save(
+    folder,
+    architecture,
+    tokenizer=None,
+    context=CONTEXT,
+    vocabulary=VOCABULARY,
+    width=32,
+    settings=None,
+):
     """Write a checkpoint. Its weights are so large that its most likely tokens are never nearly
     tied. ``pieces-t5`` is a T5 with the tokenizer of ``metaspace_tokenizer``.
     """
@@ -106,7 +114,8 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
     size = max(vocabulary, len(tokenizer))
     sizes = {"vocab_size": size, "max_position_embeddings": context, "hidden_size": width}
     sizes["head_dim"] = width // COMMON["num_attention_heads"]
-    config = AutoConfig.for_model(architecture, **COMMON | ARCHITECTURES[architecture] | sizes)
+    settings = settings or ARCHITECTURES[architecture]
+    config = AutoConfig.for_model(architecture, **COMMON | sizes | settings)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = kind.from_config(config)
     with torch.no_grad():

@@ -177,8 +177,6 @@ def _decode(
         chosen = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
         for row, (token, logprob, margin), gate in zip(rows, chosen, gates, strict=True):
             if not row.finish_reason:
-                if not math.isfinite(logprob):  # the store would find this only much later
-                    raise UserError(f"model {model.name}, prompt {row.prompt.id!r}: {NOT_NUMBERS}")
                 row.push(int(token), logprob, min(margin, gate), end_of_text)
         unfinished = [i for i, row in enumerate(rows) if not row.finish_reason]
         if not unfinished:

@@ -72,7 +72,8 @@ class Layer(NamedTuple):
 
 
 class Fast:
-    """The weights of a Transformers model, ``module``, as the fast path needs them. Raises NotImplementedError for a module that the fast path does not support.
+    """The weights of a Transformers model, ``module``, as the fast path needs them. Raises
+    NotImplementedError for a module that the fast path does not support.
     """
 
     def __init__(self, module: PreTrainedModel) -> None:
@@ -110,8 +111,8 @@ class Fast:
 
 
 class Packed:
-    """A batch like ``decoding.Batch``, whose forward passes read the tokens of all prompts as one row,
-    without padding.
+    """A batch like ``decoding.Batch``, whose forward passes read the tokens of all prompts as one
+    row, without padding.
     """
 
     spare = 0  # a finished row is dropped at once, because that copies only the last row

@@ -27,7 +27,7 @@ def test_any_flipped_bit_in_a_store_is_named_or_harmless(kind, request, tmp_path
     data = file.read_bytes()
     key = keys[1].encode()
     row = data.index(key)
-    # late in the key, so that the row keeps its place in the index; in the text, a byte that is then
+    # late in the key, so that the row keeps its place in the index; in the text, whose byte is then
     # no text; and in the checksum
     parts = [(row + len(key) - 3, 0), (row + len(key), 7), (data.index(b"\n", row) + 1, 0)]
     draw = random.Random(0)

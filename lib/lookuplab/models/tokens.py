@@ -1,6 +1,6 @@
-"""Converts between text and tokens, in particular for texts that follow a prompt, and constrains the
-tokens of an answer: the interface of constraints, and a constraint to given names. A constraint
-limits the choice of the next token in one row (an answer in progress).
+"""Converts between text and tokens, in particular for texts that follow a prompt. Also constrains
+the tokens of an answer. A constraint limits the choice of the next token in one row (an answer in
+progress). The module has the interface of constraints, and a constraint to given names.
 
 Under a constraint to names, an answer must begin with one of the names. A complete name must be
 followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name

@@ -382,7 +382,7 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monk
     monkeypatch.setattr(work, "free_memory", lambda: 9_000)
     # calling it would be an error
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
-    with pytest.raises(UserError, match=r"needs .* GiB in float32 .* this job may use 0.00"):
+    with pytest.raises(UserError, match=r"needs .* GiB for its weights in float32.*use 0.00"):
         _ = model.module
 
 

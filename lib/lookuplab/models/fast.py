@@ -40,8 +40,6 @@ from lookuplab.models.completions import Work
 KINDS = ("llama", "gpt2")  # supported architectures (``model_type``); each has a test
 ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and variant
     "silu": ("swish", ""),
-    "relu": ("relu", ""),
-    "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
 }
@@ -134,16 +132,14 @@ class Packed:
         # that both share, attention mask; None if no token is shared)
         self.reading: list[tuple[int, int, int, torch.Tensor | None]] = []
         order = sorted(first)
-        before = order[0]
+        before: tuple[int, ...] = ()
         for ids in order:
             size = len(ids)
-            begun = 0
-            if ids != before:
-                # the last token is always read, because the next step needs the logits after it
-                both = enumerate(zip(before, ids[:-1], strict=False))
-                begun = next((at for at, (a, b) in both if a != b), min(len(before), size - 1))
+            # the last token is always read, because the next step needs the logits after it
+            both = enumerate(zip(before, ids[:-1], strict=False))
+            begun = next((at for at, (a, b) in both if a != b), min(len(before), size - 1))
             mask = torch.ones(size - begun, size, dtype=torch.bool).tril(begun) if begun else None
-            self.reading.append((first[ids], first[before], begun, mask))
+            self.reading.append((first[ids], first.get(before, 0), begun, mask))
             tokens += ids[begun:]
             positions += range(begun, size)
             before = ids
@@ -356,17 +352,9 @@ def _like_gpt2(layer: Any, config: Any) -> Layer:
 
 
 def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    weight = part.weight.detach()
     if type(part) is torch.nn.LayerNorm:
-        bias = part.bias.detach()
-        return partial(
-            functional.layer_norm,
-            normalized_shape=weight.shape,
-            weight=weight,
-            bias=bias,
-            eps=part.eps,
-        )
-    eps: float = part.variance_epsilon
+        return part
+    weight, eps = part.weight.detach(), part.variance_epsilon
     return partial(functional.rms_norm, normalized_shape=weight.shape, weight=weight, eps=eps)
 
 

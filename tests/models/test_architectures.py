@@ -18,7 +18,8 @@ RIGHT = {
     "bamba": SHARED
     | {"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_chunk_size": 16},
     "qwen3_next": SHARED
-    | {"layer_types": ["linear_attention", "full_attention"], "num_experts": 4}
+    | {"layer_types": ["linear_attention", "full_attention"]}
+    | {"num_experts": 4, "num_experts_per_tok": 2}
     | {"moe_intermediate_size": 48, "shared_expert_intermediate_size": 48}
     | {"linear_num_key_heads": 2, "linear_num_value_heads": 4}
     | {"linear_key_head_dim": 8, "linear_value_head_dim": 8},

@@ -85,7 +85,7 @@ def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row
     alter("completions", 2, token_logprobs=lambda values: [-0.75, *values[1:]])
     alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
     said = kit.said("reproduce asks --again --audit 100%", code=1)
-    expected = [(keys[0], "token_ids: 5 ->"), (keys[2], "token_logprobs: -0.75 -> -0.5")]
+    expected = [(keys[0], "token_ids 5 ->"), (keys[2], "token_logprobs -0.75 -> -0.5")]
     expected += [(verdicts[1], '"passed": true')]
     lines = [line for line in said.splitlines() if line.startswith("different: ")]
     for line, parts in zip(lines, expected, strict=True):

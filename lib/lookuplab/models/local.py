@@ -561,7 +561,7 @@ class LocalModel:
             except Exception as error:  # a template is a program, which may raise anything
                 failure = error
             else:
-                return self.prompt_ids(text, special=False)
+                return self.prompt_ids(str(text), special=False)
         raise UserError(f"{self.name}: its chat template fails: {failure}")
 
     @property

@@ -87,7 +87,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
     if not split:
         return name, {}
-    found = {}
+    found: dict[str, Any] = {}
     for option in split[2].split("&"):
         key, _, value = option.partition("=")
         try:

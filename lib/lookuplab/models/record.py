@@ -233,5 +233,5 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
         for one, other in zip(was, now, strict=True) if is_lists else [(was, now)]:
             is_close = type(one) is type(other) is float and abs(one - other) < NEAR_TIE_MARGIN
             if one != other and not is_close and field not in ("id", "model"):
-                texts.append(f"{field}: {json.dumps(one)} -> {json.dumps(other)}")
+                texts.append(f"{field} {json.dumps(one)} -> {json.dumps(other)}")
     return texts, bool(texts) and old["margin"] is not None and old["margin"] < NEAR_TIE_MARGIN

@@ -23,6 +23,7 @@ from lookuplab.cloudapi.tasks import ApiTask, load_tasks
 from lookuplab.cloudapi.validity import bind_error, parse_call
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
+from lookuplab.retrieval.rankers import Bm25
 from lookuplab_notebooks.cloudapibench.precision import random_documents
 
 CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
@@ -110,7 +111,7 @@ def test_hits_hold_a_target_and_misses_none(monkeypatch, line):
     retriever itself found a target.
     """
     targets, k, hit, miss, found = line.partition("#")[0].split()
-    monkeypatch.setattr(dag, "_ranked", lambda _index, _terms, k: [*"abcdef"[:k]])
+    monkeypatch.setattr(Bm25, "rank", lambda _, ids, k: {id: [*"abcdef"[:k]] for id in ids})
     asked = replace(TASKS[0], targets=tuple(targets))
     first = pandas.DataFrame({"name": ["x"]})
     shown = dag.retrieved_documents([asked], first, int(k), index=INDEX)

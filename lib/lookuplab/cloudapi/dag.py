@@ -49,14 +49,6 @@ def api_ranker(index: ApiIndex) -> Bm25:
     return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=str.split)
 
 
-@cache
-def _ranked(index: ApiIndex, terms: str, k: int) -> list[str]:
-    """Return the ids of the best k operations for a query. The result is cached, because many tasks
-    and models have the same query.
-    """
-    return [api for api, _ in api_ranker(index).top(terms, k)]
-
-
 class Retrieval(NamedTuple):
     """The k documents to show for each task. ``hit`` has the documents for a retriever that finds
     an API that the task accepts, ``miss`` the documents for a retriever that finds none.
@@ -95,14 +87,16 @@ def retrieved_documents(
         raise UserError(
             f"k is {k}; it must be from 1 to {len(index.operations) - most} for this index"
         )
+    named = zip(tasks, first.name, strict=True)
+    queries = {task.id: " ".join(key_terms(task, name, service)) for task, name in named}
+    # of k + ``most`` documents, at least k are about APIs that are not acceptable
+    ranked = api_ranker(index).rank(queries, k + most)
     hits = {}
     misses = {}
     found = []
-    for task, name in zip(tasks, first.name, strict=True):
-        # of k + ``most`` documents, at least k are about APIs that are not acceptable
-        ranked = _ranked(index, " ".join(key_terms(task, name, service)), k + most)
-        others = [api for api in ranked if api not in task.targets]
-        top = ranked[:k]
+    for task in tasks:
+        others = [api for api in ranked[task.id] if api not in task.targets]
+        top = ranked[task.id][:k]
         misses[task.id] = tuple(others[:k])
         # the two lists differ if and only if the first k documents include an acceptable API
         found.append(top != others[:k])

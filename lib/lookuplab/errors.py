@@ -15,7 +15,7 @@ from contextlib import contextmanager
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # if there are more choices than this, only the three most similar are named
 # errors of a disk, which may be raised after a file was opened and then do not name the file
-_DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE}
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE}
 # errors for too many open files or processes
 _LIMIT_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 # what Python, the loader, numpy and torch say when memory cannot be allocated
@@ -111,7 +111,8 @@ def explain(error: Exception) -> str | None:
         return f"{NO_MEMORY}: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.errno in _LIMIT_ERRNOS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
-    if isinstance(error, OSError) and (error.filename or error.errno in _DISK_ERRNOS):
+    # ``filename`` of an error of the web is an address, but such an error has no number
+    if isinstance(error, OSError) and error.errno and (error.filename or error.errno in _DISK):
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "
             "correct the path or its permissions, then run again"

@@ -39,10 +39,9 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path
     assert rows[1]["error"] == "" and rows[0]["error"].startswith("AssertionError")
     said = " ".join(result.stdout.split())
     assert "problems/all pass_at_1_percent 33.3 [" in said  # the mean of 2/3 and 0
-    assert "problems/Surface pass_at_1_drop_points 66.7 [" in said
     assert "all passed_percent 40.0 [" in said  # 2 of 5
     assert "samples of a task: 2 to 3" in result.stderr
-    assert "sandbox: " in result.stdout and (tmp_path / "store" / "verdicts.sqlite").is_file()
+    assert "sandbox: " in result.stdout
 
 
 def test_the_authors_files_are_read_as_they_are(graded):

@@ -154,13 +154,8 @@ def shop(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("shop api")
-
-
-@pytest.fixture(scope="module")
-def made(shop, folder):
-    return packages.build(str(shop), folder)
+def made(shop, tmp_path_factory):
+    return packages.build(str(shop), tmp_path_factory.mktemp("shop api"))
 
 
 @pytest.fixture(scope="module")
@@ -235,9 +230,9 @@ def test_prompts_are_python_that_ends_before_the_call(made):
     assert outside == "import shop\n\n# Count\nresult = shop."
 
 
-@pytest.mark.usefixtures("made")
-def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(folder):
-    names = read_frequencies(folder / packages.FREQUENCIES).count_name
+def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(index):
+    file = index.documentation.with_name(packages.FREQUENCIES)
+    names = read_frequencies(file).count_name
     assert names["python/shop.shop.Basket.add_item_to"] == 4  # two definitions and two calls
 
 

@@ -57,16 +57,14 @@ def between_models(
     """Return the paired difference between every two models, the later one in ``frames`` minus the
     earlier one. The ``model`` of these rows is ``<later> - <earlier>``.
 
-    ``frames`` are the models' frames of ``evaluate``, over the same tasks in the same order. Raises
-    ValueError if the tasks differ. ``ways`` contains, for each model, a dictionary {name: (tasks,)
-    values}. The rows of a name have the condition ``name/class``. By default, the column ``valid``
-    is compared, and the condition is ``class``.
+    ``frames`` are the models' frames of ``evaluate``, over the same tasks in the same order.
+    ``ways`` contains, for each model, a dictionary {name: (tasks,) values}. The rows of a name have
+    the condition ``name/class``. By default, the column ``valid`` is compared, and the condition is
+    ``class``.
     """
     rows = []
     named = ways or [{"": frame.valid} for frame in frames]
     for (first, before), (second, after) in combinations(zip(frames, named, strict=True), 2):
-        if list(first.id) != list(second.id):
-            raise ValueError("the models answered different tasks, or in a different order")
         both = second.assign(model=f"{second.model.iloc[0]} - {first.model.iloc[0]}")
         for name, values in after.items():
             rows += class_rows(both, name, {metric: np.subtract(values, before[name], dtype=float)})

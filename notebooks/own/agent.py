@@ -242,7 +242,7 @@ def conversations(
         talks.append(Talk(task, messages, max_calls if find else 0))
 
     def show(task: ApiTask, query: str) -> str:
-        specs = [bench.index.by_id[api] for api in find(task, query)] if find else []
+        specs = [bench.index.by_id[api] for api in find(task, query)]
         return docstring(specs, bench.design, texts)
 
     decoding = Decoding(bench.max_new_tokens)

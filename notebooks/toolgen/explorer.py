@@ -189,8 +189,7 @@ def page(walked: Walk, at: int) -> str:
         table(["", ""], facts.items()),
     ]
     if step.question and (names := step.question.offered):
-        more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
-        listed = ", ".join([*names[:NAMES], *more])
+        listed = ", ".join(names[:NAMES])
         parts += [
             f"<p><b>{len(names)} suggestions:</b> {html.escape(listed)}</p>",
             f"<pre>{html.escape(walked.tree(step.question.step))}</pre>",

@@ -139,10 +139,10 @@ def query_of(name: str, arguments: str) -> str | None:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
         return None
-    query = given.get("query") if isinstance(given, dict) else None
-    if name != "lookup" or not isinstance(query, str) or not query.strip():
-        return None
-    return content_text(query).strip()[:LONGEST]
+    match given:
+        case {"query": str(query)} if name == "lookup" and query.strip():
+            return content_text(query).strip()[:LONGEST]
+    return None
 
 
 @dataclass

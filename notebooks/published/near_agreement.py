@@ -148,5 +148,4 @@ def weaker_link(rows: pd.DataFrame, rule: str) -> dict[str, Any]:
     the readers' consensus on the held-out half.
     """
     links = rows[rows.metric.eq("kappa") & rows.condition.isin(["readers", f"{rule}/held-out"])]
-    weaker: dict[str, Any] = links.loc[links.value.idxmin()].to_dict()
-    return weaker | {"condition": "instrument"}
+    return links.loc[links.value.idxmin()].to_dict() | {"condition": "instrument"}

@@ -5,7 +5,6 @@ Section 5).
 import ast
 from collections.abc import Iterable
 from math import nan
-from typing import Any
 
 import pandas as pd
 from rapidfuzz.distance import Levenshtein
@@ -129,7 +128,7 @@ def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
-        given: tuple[list[Any], ...] = call.args, call.keywords
+        given = call.args, call.keywords
         for arguments, at in [(some, at) for some in given for at in range(len(some))]:
             taken = arguments.pop(at)
             less.add(ast.dump(tree))

@@ -34,7 +34,7 @@ def perplexity_rows(
     perplexity minus the logarithm of the base model's perplexity on the same names.
     """
     surprise = {
-        name: -np.array([math.fsum(one.token_logprobs or ()) for one in completions])
+        name: -np.array([math.fsum(one.token_logprobs) for one in completions])
         for name, completions in scored.items()
     }
     surprise["dag"] = expected(surprise["hit"], surprise["miss"], precision)

@@ -113,7 +113,7 @@ def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answ
         asks = [
             one.token_ids[:1] == mark.token_ids for one, mark in zip(greedy, marks, strict=True)
         ]
-        asked = np.exp([sum(mark.token_logprobs or ()) for mark in marks])
+        asked = np.exp([sum(mark.token_logprobs) for mark in marks])
         p = replace(p, first=p.first.assign(asked=asked, asks=asks))
     found = {}
     if queries:

@@ -140,8 +140,7 @@ def walk(
     vocabulary = written.model.vocabulary
     if answer is None:
         return None
-    logprobs = answer.token_logprobs or ()
-    tokens = zip(answer.token_ids, answer.tokens, logprobs, strict=True)
+    tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
     steps = [
         Step(token, text, math.exp(sure), token == vocabulary.mark) for token, text, sure in tokens
     ]

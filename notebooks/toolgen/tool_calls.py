@@ -67,7 +67,6 @@ def questions_of(made: Generations) -> pd.DataFrame:
         original = identifiers(function.body)
         if completion is None:
             continue
-        logprobs = completion.token_logprobs or ()  # a local model always has them
         for question in asked_questions(completion):
             start = len("".join(completion.tokens[: question.step + 1]))
             rest = _word(completion.text[start:])
@@ -79,10 +78,11 @@ def questions_of(made: Generations) -> pd.DataFrame:
                 is_offered = any(name.startswith(chosen) for name in names)
             else:
                 is_offered = chosen in names
-            own = function.id, function.repository, math.exp(logprobs[question.step])
+            sure = math.exp(completion.token_logprobs[question.step])
             offered = is_offered or not question.choices
             right = chosen in original
-            rows.append((*own, question.failure, len(names), chosen, offered, right))
+            of_tool = question.failure, len(names), chosen, offered, right
+            rows.append((function.id, function.repository, sure, *of_tool))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

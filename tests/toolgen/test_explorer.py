@@ -12,16 +12,11 @@ from lookuplab_notebooks.toolgen.explorer import page, walk
 NAME = {"_invented": 0.6, "_register": 0.3}, {"ed": 0.9}, {"_updates": 0.9}
 
 
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory, functions, tool):
-    """Return the walk of a scripted answer in which the model prefers an invented name."""
+def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(tmp_path, functions, tool):
+    """The model prefers an invented name."""
     function = replace(functions[1], docstring="Name of this <b>container</b>.")
-    tokens = "    ", "self", ".", MARK, *NAME, "\n", END
-    model = wanting(tmp_path_factory.mktemp("model"), function, *tokens)
-    return walk(model, function, tool, decoding=Decoding(12), store=False)
-
-
-def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walked):
+    model = wanting(tmp_path, function, "    ", "self", ".", MARK, *NAME, "\n", END)
+    walked = walk(model, function, tool, decoding=Decoding(12), store=False)
     assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was more probable
     assert walked.mark_probability(3) == pytest.approx(0.8, abs=1e-4)
     first, choice = page(walked, 0), page(walked, 4)

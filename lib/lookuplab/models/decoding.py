@@ -83,13 +83,13 @@ def decode_rows(
     the last digits of the new row's log-probabilities would depend on when other rows ended. vLLM
     has a paged cache, which avoids both (``vllm:NAME``).
     """
-    at = 0
     on_cpu = bool(rows) and model.module.device.type == "cpu"
     # several samples of a prompt share one reading of the prompt, so more rows fit
     budget = CPU_TOKENS * min(2, decoding.n) if on_cpu else math.inf
-    while at < len(rows):
-        each = len(rows[at].ids)
-        batch = rows[at : at + max(1, int(min(model.batch_size, budget // each)))]
+    while rows:
+        each = len(rows[0].ids)
+        size = max(1, int(min(model.batch_size, budget // each)))
+        batch, rows = rows[:size], rows[size:]
         size = len(batch)
         kept = time.monotonic()
         try:
@@ -114,9 +114,8 @@ def decode_rows(
                     "fewer new tokens, a smaller dtype or a larger device"
                 ) from error
             budget = size // 2 * each
-            rows = rows[:at] + batch + rows[at + size :]
+            rows = batch + rows  # ``batch`` has only the unfinished rows
         else:
-            at += size
             yield [*_ended(model.work, batch)]
             continue
         # outside the except block, which would keep the failed batch's tensors alive

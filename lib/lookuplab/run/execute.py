@@ -23,8 +23,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from socket import recv_fds, socket
-from types import ModuleType
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 from lookuplab.errors import UserError
 from lookuplab.models import record
@@ -155,9 +154,11 @@ def main() -> None:
             record.rows("completions", [""])
             record.Audit.sample("completions")
     missing = UNUSED - sys.modules.keys()
-    sys.modules.update(dict.fromkeys(missing, cast(ModuleType, None)))
+    sys.modules.update(dict.fromkeys(missing))  # type: ignore[arg-type]  # None refuses imports
     import_module("papermill")
     import_module("ipykernel.debugger")
+    # compiles the schema of notebooks, once for all processes
+    import_module("nbformat.validator").get_validator(4)
     for name in missing:
         del sys.modules[name]
     gc.freeze()  # otherwise every kernel would search all imported modules for garbage

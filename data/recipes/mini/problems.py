@@ -1,5 +1,4 @@
-"""Makes executable problems in DS-1000's format from docstring examples. They are the mini
-benchmark and the training problems of its models.
+"""Makes the mini benchmark: executable problems in DS-1000's format from docstring examples.
 
 Each example is run, and its constants become variables. Then a second input is found that gives a
 different value. Rules perturb the problem as in DS-1000's three kinds: Surface, Semantic and

@@ -16,7 +16,7 @@ verdicts on the direction are
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);
-- *not run*: the artifact is missing.
+- *not run*: the artifact is missing or has no rows.
 
 Two numbers are compared through the interval of their difference. If the artifact has a row with
 the paired difference, the interval of this row is used. For the metric ``valid_percent``, such a
@@ -48,7 +48,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise, product
 from math import inf, nan
 from operator import attrgetter
@@ -101,8 +101,7 @@ _SIZE = re.compile(
 )
 
 
-# hashed by identity, because ``_weak`` is cached by its floor, and lists have no hash
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Floor:
     """A paper's rule about which models are too weak for its claims. A model is too weak if, in the
     rows of ``artifact``, the interval of the model's ``metric`` begins below the number ``below``
@@ -290,7 +289,7 @@ class JudgedClaim:
     """A claim with its comparisons on our numbers.
 
     - ``at_floor``: all models are too weak for the claim.
-    - ``is_run``: the artifact exists.
+    - ``is_run``: the artifact exists and has rows.
     - ``counted_as``: if the claim is not counted, the id of the claim with the same numbers, or the
       ids of the claims that imply this claim.
     - ``arms``: {name: verdict of the same test on other rows}, if there are any. Claims about
@@ -388,17 +387,9 @@ def load(file: Path = FILE) -> list[Claim]:
     the file and the entry's position, and quotes the entry.
     """
     try:
-        return [*_parse_claims(file, file.read_bytes())]
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error}") from error
-
-
-@cache  # to write a page, the claims are needed once for each profile
-def _parse_claims(file: Path, content: bytes) -> list[Claim]:
-    try:
         # the loader in C takes a tenth of the time of safe_load
-        entries = paths.parse(partial(yaml.load, Loader=yaml.CSafeLoader), content)
-    except ValueError as error:
+        entries = paths.parse(partial(yaml.load, Loader=yaml.CSafeLoader), file.read_bytes())
+    except (OSError, ValueError) as error:
         raise UserError(f"cannot read {file}: {error}") from error
     claims: dict[str, Claim] = {}
     floors: dict[str, Floor] = {}
@@ -431,32 +422,34 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
     folder of a profile, such as ``figures/mini``. In the profile ``published``, the artifact is the
     one that ``Claim.published`` names.
     """
-    rows = cache(lambda file: _rows(read_csv(file)))
-    arm_rows, share_rows, more_rows = (
-        rows(file) if (file := folder / f"{name}.csv").exists() else []
-        for name in ("mini/arms", SHARES, MORE)
-    )
+
+    @cache
+    def rows(artifact: str) -> list[_Row]:
+        file = folder / f"{artifact}.csv"
+        return _rows(read_csv(file)) if file.exists() else []
+
     trained_arms = {
-        name: [row for row in arm_rows if row.model == name] for name in sorted(_models(arm_rows))
+        name: [row for row in rows("mini/arms") if row.model == name]
+        for name in sorted(_models(rows("mini/arms")))
     }
-    scored = _by_prefix(more_rows, "(printed|own)/")
-    models = ", ".join(filter(None, _models(more_rows)))
+    scored = _by_prefix(rows(MORE), "(printed|own)/")
+    models = ", ".join(filter(None, _models(rows(MORE))))
     more = {
         name: {f"further repositories ({models})": scored[of]}
         for name, of in SCORINGS.items()
         if of in scored
     }
-    others_of = more | {DESIGNS: _by_share(share_rows)}
+    others_of = more | {DESIGNS: _by_share(rows(SHARES))}
     found: dict[str, JudgedClaim] = {}
     same: dict[Any, str] = {}  # numbers -> the first claim with these numbers
     for claim in claims:
         if claim.check_in == folder.name:
             claim = replace(claim, role="check")
         tested = published_claim(claim) if folder.name == PUBLISHED else claim
-        if tested is None or not (file := folder / f"{tested.artifact_id}.csv").exists():
+        if tested is None or not rows(tested.artifact_id):
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
-        judged = _judge_rows(tested, rows(file), weak_models(tested, folder))
+        judged = _judge_rows(tested, rows(tested.artifact_id), weak_models(tested, folder))
         # for a claim that follows from no other, the joined text is empty
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
@@ -532,11 +525,8 @@ def weak_models(claim: Claim, folder: Path) -> set[str]:
     if floor is None or claim.role == "check" or claim.test["metric"] not in floor.concerns:
         return set()
     file = folder / claim.paper / f"{floor.artifact}.csv"
-    return _weak(floor, file, file.stat().st_mtime_ns) if file.exists() else set()
-
-
-@lru_cache  # many claims of a paper have the same floor
-def _weak(floor: Floor, file: Path, _changed: int) -> set[str]:
+    if not file.exists():
+        return set()
     rows = read_csv(file)
     rows = rows[(rows.metric == floor.metric) & rows.condition.isin(floor.conditions)]
     best = rows.groupby("model").ci_low.max()
@@ -642,7 +632,7 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
         "ci_high": frame.value.where(is_exact, inf),
     }
     frame = frame.fillna({"model": "", "condition": "", **ends})
-    return [*map(_Row._make, zip(*(frame[name].tolist() for name in frame), strict=True))]
+    return [*map(_Row._make, frame.itertuples(index=False, name=None))]
 
 
 @cache

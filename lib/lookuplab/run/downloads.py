@@ -142,19 +142,12 @@ def is_fetched(source: Source) -> bool:
         case "package":
             return source.folder.is_dir()
         case "model":
-            return cached_folder(source) is not None
+            # for a missing model, the hub's client raises many kinds of exceptions
+            with suppress(Exception):
+                folder = _snapshot(source, local_files_only=True)
+                return any([*folder.rglob("*.safetensors"), *folder.rglob("*.bin")])
+            return False
     return source.path.is_file()
-
-
-def cached_folder(source: Source) -> Path | None:
-    """Return the folder of a model in the hub's cache, or None if the cache does not have the
-    model's weights. The folder is named after the commit. The network is not used.
-    """
-    # for a missing model, the hub's client raises many kinds of exceptions
-    with suppress(Exception):
-        folder = _snapshot(source, local_files_only=True)
-        return folder if [*folder.rglob("*.safetensors"), *folder.rglob("*.bin")] else None
-    return None
 
 
 def get(source: Source, whole: bool = True) -> Path:

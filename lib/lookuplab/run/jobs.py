@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -389,16 +390,11 @@ def is_module(name: str) -> bool:
     because importing it would run its code.
     """
     first, *parts = name.split(".")
-    with suppress(ValueError):  # raised for an empty name
+    with suppress(ValueError):  # raised for an empty name, and for __main__
         spec = find_spec(first)
-        places = [*((spec and spec.submodule_search_locations) or ())]
         for part in parts:
-            files = [
-                file for place in map(Path, places) if place.is_dir() for file in place.iterdir()
-            ]
-            places = [str(file) for file in files if file.name.partition(".")[0] == part]
-        is_found = all(parts) and bool(places if parts else spec)
-        return is_found or name in sys.modules  # os.path has no file of its own
+            spec = spec and PathFinder.find_spec(part, spec.submodule_search_locations or [])
+        return spec is not None or name in sys.modules  # os.path has no file of its own
     return False
 
 

@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -118,14 +119,6 @@ class Place(click.Path):
         return super().convert(paths.expand_path(value), param, ctx)
 
 
-class Whole(click.types.IntParamType):
-    """The type of options that are counts: a whole number of at most nine digits."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # IntRange is not used as the option's type, because `--help` would then show the limits
-        return click.IntRange(0, 999_999_999).convert(value, param, ctx)
-
-
 def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
     """Return the argument or option for a function's parameter. ``text`` is its description."""
     kind = parameter.annotation
@@ -134,7 +127,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
-    kinds = {Path: Place(path_type=Path), int: Whole()}
+    kinds = {Path: Place(path_type=Path), int: click.IntRange(0, 999_999_999)}
     options: dict[str, Any] = {"type": kinds.get(kind, kind)}
     if parameter.default is parameter.empty:
         options["required"] = True
@@ -218,5 +211,5 @@ def echo_counts(head: str, counts: dict[str, int]) -> None:
     """Print ``head`` and then the counts, largest first."""
     if head:
         click.echo(head)
-    for what, number in sorted(counts.items(), key=lambda item: -item[1]):
+    for what, number in Counter(counts).most_common():
         click.echo(f"  {number:>7,}  {what}")

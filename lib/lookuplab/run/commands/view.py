@@ -482,7 +482,7 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
             click.echo("\n".join(broken_pairs(file, broken)))
         return
     names = [file.name.removesuffix(f".{JUDGED}") for file in files]
-    place = paths.expand_path(output) if output else paths.RUNS / "view" / "+".join(names)
+    place = output or paths.RUNS / "view" / "+".join(names)
     claim(place)
     count = write_page(files, place)
     click.echo(f"{count:,} answers: open {place / 'index.html'}")

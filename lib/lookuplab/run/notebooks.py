@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ class Notebook:
       ``manual`` run only if the user names them or their paper.
     - ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements
       ``name = Artifact(...)`` and the cells tagged ``draw``.
+    - ``opening`` are the paragraphs between the title and the first code cell, which explain the
+      question and the method.
     - ``is_copy`` says that this notebook shares its id or an artifact with another notebook, which
       is the original. Examples are a duplicate made in Jupyter (``fig7a-Copy1``) and papermill's
       output (``out``).
@@ -45,6 +48,7 @@ class Notebook:
     order: str = "any"
     drawing: str = field(default="", repr=False)
     title: str = ""
+    opening: str = field(default="", repr=False)
     is_copy: bool = False
 
     @property
@@ -164,7 +168,10 @@ def read(path: Path) -> Notebook:
             for cell in every
             if cell["cell_type"] == "code"
         ]
-        heads = ["".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"]
+        heads = [
+            "".join(cell["source"])
+            for cell in takewhile(lambda cell: cell["cell_type"] == "markdown", every)
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in the current format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
@@ -184,9 +191,17 @@ def read(path: Path) -> Notebook:
     id = f"{path.parent.name}/{path.stem}"
     groups = _groups(orders.read_text("utf-8")) if orders.is_file() else {}
     order = next((order for order, names in groups.items() if id in names), "any")
-    title = next((head.strip().split("\n")[0] for head in heads if head.startswith("# ")), "")
-    title = title.removeprefix("# ")
-    return Notebook(path, values, (*artifacts,), order, "\n".join(drawing), title)
+    texts = "\n\n".join(head for head in heads if not head.startswith("## "))
+    title, _, opening = texts.partition("\n")
+    return Notebook(
+        path,
+        values,
+        (*artifacts,),
+        order,
+        "\n".join(drawing),
+        title.removeprefix("# "),
+        opening.strip(),
+    )
 
 
 @cache

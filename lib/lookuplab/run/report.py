@@ -5,11 +5,9 @@ The texts of the pages are in the templates of ``run/pages``; this module prepar
 the templates show.
 """
 
-import json
 import re
 from collections import Counter
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,18 +199,6 @@ def fill(text: str, place: Path, column: str = "value") -> str:
     return re.sub(r"\{([^:}]+):?([^}]*)\}", number, text)
 
 
-def opening(notebook: Notebook) -> tuple[str, str]:
-    """Return the title of a notebook, and the paragraphs between the title and the first code cell,
-    which explain the question and the method.
-    """
-    cells = json.loads(notebook.path.read_bytes())["cells"]
-    markdown = takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
-    sources = ("".join(cell["source"]) for cell in markdown)
-    texts = [source for source in sources if not source.startswith("## ")]
-    title, _, rest = "\n\n".join(texts).partition("\n")
-    return title.removeprefix("# "), rest.strip()
-
-
 def sentence(place: Path) -> str:
     """Return the sentence that a notebook wrote about the artifact at ``place``, or "" if it wrote
     none.
@@ -271,7 +257,6 @@ TEMPLATES.globals |= {
     "SIZES": claims.SIZES,
     "fill": fill,
     "heading": heading,
-    "opening": opening,
     "alternative": alternative,
     "sentence": sentence,
     "read_csv": read_csv,

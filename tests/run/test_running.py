@@ -197,7 +197,7 @@ def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
 
 def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     log = str(kit.root / "log")
-    sleep = "import time\ntime.sleep(1)"
+    sleep = "import time\ntime.sleep(0.5)"
     for name in ("b", "first", "speed", "tools"):
         note = f"open({log!r}, 'a').write('{{}}{name} ')"
         kit.notebook(name, note.format("+"), sleep, note.format("-"))

@@ -64,9 +64,9 @@ OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
 FEW = 8  # if a line has more points than this, bands show the intervals
 Style = dict[str, Any]  # options of a line, by matplotlib's names
 Mark = float | tuple[float, float]  # a position on the x axis, or a span from one to another
-# Seaborn's mark, its moves, and {variable: column}. Column None means that the mark does not depend
-# on the variable, although the whole plot does.
-Layer = tuple[so.Mark, Sequence[so.Move], dict[str, str | None]]
+# Seaborn's mark, and {variable: column}. Column None means that the mark does not depend on the
+# variable, although the whole plot does.
+Layer = tuple[so.Mark, dict[str, str | None]]
 PAPER_STYLE: Style = {
     "marker": "D",
     "linestyle": "none",
@@ -127,16 +127,16 @@ def grouped_bars(
     width = 66 // rows[groups].nunique()  # 66 characters fit below the x axis
     kinds = looks(_present(order, rows[bars]))
     rows = rows.assign(x=[_wrap(name, width) for name in rows[groups]], kind=rows[bars])
-    dodge = [so.Dodge(by=["group"], gap=0.08)]
     interval = {"ymin": "ci_low", "ymax": "ci_high", "color": None}
     layers: list[Layer] = [
-        (so.Bar(alpha=1, edgewidth=0), dodge, {"y": "value"}),
-        (so.Range(color="white", linewidth=4), dodge, interval),  # visible on dark bars, too
-        (so.Range(color=DARK), dodge, interval),
-        (so.Dot(marker="D", edgecolor=DARK, **HOLLOW), dodge, {"y": "paper_value", "color": None}),
+        (so.Bar(alpha=1, edgewidth=0), {"y": "value"}),
+        (so.Range(color="white", linewidth=4), interval),  # visible on dark bars, too
+        (so.Range(color=DARK), interval),
+        (so.Dot(marker="D", edgecolor=DARK, **HOLLOW), {"y": "paper_value", "color": None}),
     ]
     keys = _keys(rows, kinds, marker="s", markersize=9, linestyle="none")
-    figure = _draw(rows, layers, kinds, keys, {"x": "x"}, **texts)
+    move = so.Dodge(by=["group"], gap=0.08)
+    figure = _draw(rows, layers, kinds, keys, "x", move=move, **texts)
     [axes] = figure.axes
     axes.set_ylim(0, top)
     if top is None:
@@ -171,10 +171,9 @@ def dots_with_intervals(
     }
     y = pd.Categorical(rows["head"].map(labels), [*dict.fromkeys(labels.values())])
     rows = rows.assign(y=y, kind=rows["class"])[rows["head"].isin(heads)]
-    dodge = [so.Dodge("drop", by=["group"])]
     layers: list[Layer] = [
-        (so.Range(), dodge, {"xmin": "ci_low", "xmax": "ci_high"}),
-        (so.Dot(**SMALL), dodge, {"x": "value", "marker": "kind"}),
+        (so.Range(), {"xmin": "ci_low", "xmax": "ci_high"}),
+        (so.Dot(**SMALL), {"x": "value", "marker": "kind"}),
         # the paper's diamond is behind our dot, so that both are visible if the values are equal
         (
             so.Dot(
@@ -182,7 +181,6 @@ def dots_with_intervals(
                 pointsize=7,
                 **HOLLOW | {"artist_kws": {"zorder": 2.5, "clip_on": False}},
             ),
-            dodge,
             {"x": "paper_value", **BY_KIND},
         ),
     ]
@@ -191,7 +189,8 @@ def dots_with_intervals(
         layers,
         kinds,
         _keys(rows, kinds, linestyle="-"),
-        {"y": "y"},
+        "y",
+        move=so.Dodge("drop", by=["group"]),
         panels=panels,
         interval={"linestyle": "-"},
         height=1.3 + len(heads) * max(0.32, 0.2 * len(kinds)),
@@ -253,19 +252,15 @@ def curves(
         dot=rows.value.where(of_line.cumcount() % (sizes // 8).clip(lower=1) == 0),
     )
     layers: list[Layer] = [
-        (so.Range() if is_few else so.Band(alpha=0.15), [], {"ymin": "ci_low", "ymax": "ci_high"}),
-        (so.Line(), [], {"y": "value"}),
-        (so.Dot(**SMALL), [], {"y": "dot", "marker": "kind"}),
+        (so.Range() if is_few else so.Band(alpha=0.15), {"ymin": "ci_low", "ymax": "ci_high"}),
+        (so.Line(), {"y": "value"}),
+        (so.Dot(**SMALL), {"y": "dot", "marker": "kind"}),
         # Several diamonds may be at the same x. The marker inside each one shows which line it
         # belongs to.
-        (so.Dot(marker="D", pointsize=9, **HOLLOW), [], {"y": "paper_value", **BY_KIND}),
-        (
-            so.Dot(pointsize=3.5, artist_kws={"zorder": 6}),
-            [],
-            {"y": "paper_value", "marker": "kind"},
-        ),
-        (so.Line(**DASHES), [], {"y": "level"}),
-        (so.Dot(pointsize=5, **HOLLOW), [], {"y": "end", "marker": "kind", **BY_KIND}),
+        (so.Dot(marker="D", pointsize=9, **HOLLOW), {"y": "paper_value", **BY_KIND}),
+        (so.Dot(pointsize=3.5, artist_kws={"zorder": 6}), {"y": "paper_value", "marker": "kind"}),
+        (so.Line(**DASHES), {"y": "level"}),
+        (so.Dot(pointsize=5, **HOLLOW), {"y": "end", "marker": "kind", **BY_KIND}),
     ]
     keys = _keys(rows, kinds if lines != panels else {}, linestyle="-")
     if len(levels):
@@ -278,7 +273,7 @@ def curves(
         layers,
         kinds,
         keys,
-        {"x": "x"},
+        "x",
         panels=panels,
         interval=UPRIGHT if is_few else BAND,
         scales={"x": scale.tick(at=log_ticks or few)},
@@ -321,8 +316,9 @@ def _draw(
     layers: Iterable[Layer],
     kinds: Mapping[str, Style],
     keys: Mapping[str, Style],
-    variables: Mapping[str, str],
+    axis: str,
     *,
+    move: so.Move | None = None,
     panels: str | None = None,
     marks: Mapping[str, Mark] | None = None,
     title: str = "",
@@ -336,27 +332,26 @@ def _draw(
 
     The figure has a panel for each value of the column ``panels``. At most three panels are side by
     side, and all have the same axes. The column ``kind`` decides the colour and the marker, as
-    ``kinds`` says, and ``keys`` is the legend. ``variables`` is {"x": column} or {"y": column}, for
-    the axis on which all layers show the same column. ``interval`` is the style of intervals in the
-    legend.
+    ``kinds`` says, and ``keys`` is the legend. ``axis``, "x" or "y", is the axis on which all layers
+    show the same column, which has this name, too. ``move`` puts the kinds side by side.
+    ``interval`` is the style of intervals in the legend.
     """
     count = rows[panels].nunique() if panels else 1
     lines = -(-count // 3)  # rounded up
     columns = -(-count // lines)
     rows = rows[rows["kind"].isin(kinds)]
     rows = rows.assign(kind=pd.Categorical(rows["kind"], [*kinds]))
-    plot = so.Plot(rows, color="kind", group="kind", **variables)
-    for mark, moves, shown in layers:
+    plot = so.Plot(rows, color="kind", group="kind", **{axis: axis})
+    for mark, shown in layers:
         if rows[next(iter(shown.values()))].notna().any():
-            orient = "y" if "y" in variables else "x"
-            plot = plot.add(mark, *moves, orient=orient, legend=False, **shown)
+            plot = plot.add(mark, *filter(None, [move]), orient=axis, legend=False, **shown)
     if panels:
         plot = plot.facet(panels, wrap=columns).label(title=lambda name: _wrap(name, 66 // columns))
     colours, markers = (
         {name: look[key] for name, look in kinds.items()} for key in ("color", "marker")
     )
     theme = dict(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
-    theme["axes.grid.axis"] = "x" if "y" in variables else "y"
+    theme["axes.grid.axis"] = "x" if axis == "y" else "y"
     with plt.style.context(STYLE):
         height *= 0.8 * lines if lines > 1 else 1
         figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
@@ -366,10 +361,9 @@ def _draw(
         figure.supxlabel(xlabel)
         figure.supylabel(ylabel)
     plt.close(figure)
-    marked = {}
     for axes in figure.axes:
         axes.tick_params(labelbottom=True)
-        marked = _draw_marks(axes, marks)
+    marked = _draw_marks(figure.axes, marks or {})
     _draw_keys(figure, title, {**keys, **marked}, rows, interval)
     return figure
 
@@ -419,19 +413,21 @@ def _draw_keys(
     )
 
 
-def _draw_marks(axes: Axes, marks: Mapping[str, Mark] | None) -> dict[str, Style]:
-    """Draw each of the ``marks`` as a vertical line or a grey span. Return {label: style} for the
-    legend.
+def _draw_marks(panels: Sequence[Axes], marks: Mapping[str, Mark]) -> dict[str, Style]:
+    """Draw each of the ``marks`` in each panel, as a vertical line or a grey span. Return {label:
+    style} for the legend.
     """
     keys: dict[str, Style] = {}
     dashes = cycle([":", "-.", (0, (6, 2))])
-    for label, place in (marks or {}).items():
-        if isinstance(place, tuple):
-            axes.axvspan(*place, color="#bbbbbb", alpha=0.3, zorder=0)
-            keys[label] = {"color": PALE, "linewidth": 7}
-        else:
-            keys[label] = {"color": GREY, "linestyle": next(dashes)}
-            axes.axvline(place, **keys[label], zorder=0.5)
+    for label, place in marks.items():
+        is_span = isinstance(place, tuple)
+        line = {"color": GREY, "linestyle": next(dashes)}
+        keys[label] = {"color": PALE, "linewidth": 7} if is_span else line
+        for axes in panels:
+            if isinstance(place, tuple):
+                axes.axvspan(*place, color="#bbbbbb", alpha=0.3, zorder=0)
+            else:
+                axes.axvline(place, **line, zorder=0.5)
     return keys
 
 

@@ -332,9 +332,9 @@ def _draw(
 
     The figure has a panel for each value of the column ``panels``. At most three panels are side by
     side, and all have the same axes. The column ``kind`` decides the colour and the marker, as
-    ``kinds`` says, and ``keys`` is the legend. ``axis``, "x" or "y", is the axis on which all layers
-    show the same column, which has this name, too. ``move`` puts the kinds side by side.
-    ``interval`` is the style of intervals in the legend.
+    ``kinds`` says, and ``keys`` is the legend. On the ``axis`` ("x" or "y"), all layers show the
+    column with this name. ``move`` puts the kinds side by side. ``interval`` is the style of
+    intervals in the legend.
     """
     count = rows[panels].nunique() if panels else 1
     lines = -(-count // 3)  # rounded up

@@ -219,12 +219,9 @@ def to_csv(table: pd.DataFrame) -> str:
 
     ``n`` and ``clusters`` are whole numbers. A missing number is an empty cell.
     """
-    written = table.astype(object)
-    for column in NUMBERS:  # adding 0.0 turns -0 into 0
-        form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
-        numbers = table[column]
-        written[column] = ["" if pd.isna(each) else form.format(each + 0.0) for each in numbers]
-    return str(written.to_csv(index=False))
+    numbers = table[[*NUMBERS]].astype(float) + 0.0  # turns -0 into 0
+    whole = numbers[["n", "clusters"]].round().astype("Int64")
+    return str(table.assign(**numbers).assign(**whole).to_csv(index=False, float_format="%.6g"))
 
 
 def read_csv(file: Path) -> pd.DataFrame:

@@ -100,18 +100,11 @@ def run(
     part = part_of(shard)
     code = execute([job], 1, scheduler, dry_run, again=True, part=part)
     if code == 0 and part.draws and not dry_run:
-        from lookuplab.results.paper import titles
-
         for id in job.notebook.artifacts:
             click.echo("\n".join(artifact_lines(job.place.parent / id)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if job.path_beside(f".{JUDGED}").is_file():
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
-        if job.figures == paths.FIGURES and job.notebook.paper in titles():
-            click.echo(
-                f"verdicts on the paper's claims: lookuplab claims {job.notebook.paper} "
-                f"--profile {job.profile.name}"
-            )
     sys.exit(code)
 
 

@@ -55,7 +55,7 @@ def write(stores: Path) -> None:
         with kind(file if file.is_file() else False) as store:
             answers = store.get(store.present())
         anew = {kind_of(kind.name, *answer) for answer in answers.items()}
-        gone = anew.intersection(anew if is_whole else audit.changes(kind.name)[1])
+        gone = anew.intersection(anew if is_whole else audit.changed_kinds(kind.name))
         old = {of: {*keys} - answers.keys() for of, keys in record.kinds(kind.name).items()}
         kept = {of: keys for of, keys in old.items() if keys and of not in gone}
         made |= anew

@@ -94,16 +94,16 @@ def about() -> dict[str, Any]:
     return json.loads(record.content(file)) if file.is_file() else {}
 
 
-def changes(store: str) -> tuple[list[str], Collection[str]]:
-    """Return which conditions of a store have changed since the record was made, and which kinds of
-    rows may be different now. If only models have changed, these are the models' own rows; after
+def changed_kinds(store: str) -> Collection[str]:
+    """Return the kinds of a store's rows that may be different now, because conditions have changed
+    since the record was made. If only models have changed, these are the models' own rows; after
     any other change, all rows of the store.
     """
     told = about()
     now = conditions()[store]
     was, kinds = told["conditions"][store], told["rows"][store]
     changed = [name for name in was if was[name] != now.get(name)]
-    return changed, changed if kinds.keys() >= set(changed) else kinds
+    return changed if kinds.keys() >= set(changed) else kinds
 
 
 # 2. Auditing the record

@@ -68,17 +68,13 @@ def keep(job, made, *asked):
 
 def sums(wrong):
     """Return sums of which the model gets the numbers in ``wrong`` wrong."""
-    return {
-        f"{n} + {n}": (
-            MARKUP if n in wrong else str(2 * n),
-            {
-                "size": ("even", "odd")[n % 2],
-                "right": n not in wrong,
-                "error": "is no sum" * (n in wrong),
-            },
-        )
-        for n in range(6)
-    }
+    given = {}
+    for n in range(6):
+        text = MARKUP if n in wrong else str(2 * n)
+        columns = {"size": ("even", "odd")[n % 2], "right": n not in wrong}
+        columns["error"] = f"'{text}' is no sum" if n in wrong else ""
+        given[f"{n} + {n}"] = text, columns
+    return given
 
 
 @pytest.fixture

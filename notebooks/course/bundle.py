@@ -1,8 +1,9 @@
 """Builds the students' package, runs/course/lookuplab-course.zip. `make course` runs this program.
 
-The package is a copy of the last commit in which nbgrader has removed the solutions and the hidden
-tests from the lessons. The instructor's version of the lessons, the tests, the output of runs, and
-models, answers and pictures that no lesson needs are left out. The program needs nbgrader and git.
+The package is a copy of the kit in which nbgrader has removed the solutions and the hidden tests
+from the lessons. Only committed files are copied. The instructor's version of the lessons, the
+tests, the output of runs, and models, answers and pictures that no lesson needs are left out. The
+program needs nbgrader and git.
 """
 
 import os
@@ -21,26 +22,23 @@ KIT = (
     "CITATION.cff CLAIMS.md LICENSE Makefile RESULTS.md binder constraints.txt data docs figures "
     "lib notebooks pyproject.toml"
 )
-# git's patterns of the paths in KIT that students must not see, or that no lesson needs
+COURSE = "notebooks/course/"
+# the files that students need from the lessons' folder, in addition to the lessons
+BESIDE = "check.py", "drawings.py", ".jupyter/"
+# beginnings of the paths in KIT that no lesson needs
 LEFT_OUT = (
-    "notebooks/course/*.ipynb",
-    "notebooks/course/*.md",
-    "notebooks/course/bundle.py",
-    "notebooks/course/grading.py",
-    "notebooks/course/nbgrader_config.py",
-    "data/mini/models/large*",
-    "data/mini/models/medium-*",
-    "data/mini/models/small-*",
-    "data/mini/questions",
-    "data/mini/record",
-    "data/mini/toolgen/gpt-base",
-    "data/mini/toolgen/llama*",
-    "data/mini/toolgen/t5*",
-    "figures/gemma",
+    "data/mini/models/large",
+    "data/mini/models/medium-",
+    "data/mini/models/small-",
+    "data/mini/questions/",
+    "data/mini/record/",
+    "data/mini/toolgen/gpt-base/",
+    "data/mini/toolgen/llama",
+    "data/mini/toolgen/t5",
+    "figures/gemma/",
     "figures/mini/answers.csv.gz",
-    "figures/paper",
+    "figures/paper/",
 )
-FOLDER = "lookuplab-course/"  # the folder in the zip file
 
 
 def stop(why: str) -> NoReturn:
@@ -61,18 +59,25 @@ def release() -> list[Path]:
     return sorted((WORK / "release" / "course").glob("*.ipynb"))
 
 
-def pack_kit(file: Path) -> None:
-    """Write the files of the last commit that students need in addition to the lessons to the zip
-    file ``file``. What is not committed, such as an instructor's own results, is never included.
+def kit() -> list[Path]:
+    """Return the paths of the committed files that students need in addition to the lessons. Files
+    that are not committed, such as an instructor's own results, are never included.
     """
-    command = ["git", "archive", "--format=zip", f"--prefix={FOLDER}", f"--output={file}", "HEAD"]
-    command += ["--", *KIT.split(), *(f":!{pattern}" for pattern in LEFT_OUT)]
+    command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run([*command, *KIT.split()], capture_output=True, text=True)
     except OSError as error:
-        stop(f"only committed files go to students, and git, which packs them, is missing: {error}")
+        stop(f"only committed files go to students, and git, which lists them, is missing: {error}")
     if done.returncode:
-        stop(f"only committed files go to students, and git packs none: {done.stderr.strip()}")
+        stop(f"only committed files go to students, and git lists none: {done.stderr.strip()}")
+    names = [name for name in done.stdout.split("\0") if name and _is_needed(name)]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+def _is_needed(name: str) -> bool:
+    if name.startswith(COURSE):
+        return name.removeprefix(COURSE).startswith(BESIDE)
+    return not name.startswith(LEFT_OUT)
 
 
 def name_submissions(submitted: Path, lessons: Sequence[str]) -> list[str]:
@@ -102,12 +107,13 @@ def main() -> None:
     print("1 of 2: the student versions of the lessons, by nbgrader (about a minute)", flush=True)
     lessons = release()
     print("2 of 2: the bundle of committed files", flush=True)
+    places = {"README.md": HERE / "STUDENTS.md"}
+    places |= {file.relative_to(ROOT).as_posix(): file for file in kit()}
+    places |= {f"{COURSE}{file.name}": file for file in lessons}
     output, partial = WORK / "lookuplab-course.zip", WORK / ".lookuplab-course.zip"
-    pack_kit(partial)
-    with zipfile.ZipFile(partial, "a", zipfile.ZIP_DEFLATED) as bundle:
-        bundle.write(HERE / "STUDENTS.md", f"{FOLDER}README.md")
-        for file in lessons:
-            bundle.write(file, f"{FOLDER}notebooks/course/{file.name}")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for place, file in places.items():
+            bundle.write(file, f"lookuplab-course/{place}")
     partial.replace(output)
     size = output.stat().st_size / 1e6
     print(f"{output}: {len(lessons)} notebooks without solutions, {size:.0f} MB")

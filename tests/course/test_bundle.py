@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections import Counter
 
 import pytest
@@ -46,29 +45,26 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
 def repository(tmp_path, monkeypatch):
     """Make a repository with one commit, from which a bundle can be made."""
     monkeypatch.setattr(maker, "ROOT", tmp_path)
-    for name in (*maker.KIT.split(), "data/mini/record", "tests"):
-        paths.write_lines(tmp_path / name / "a", ())
+    for name in ("data/a.txt", "Makefile", "notebooks/course/lesson.ipynb", "tests/t.py"):
+        paths.write_lines(tmp_path / name, ())
     for command in ("init -q", "add .", "-c user.name=a -c user.email=a commit -qm one"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
     return tmp_path
 
 
 def test_only_committed_files_go_to_students(repository):
-    for name in ("untracked", "staged"):
-        paths.write_lines(repository / "data" / name, ["secret"])
+    for name in ("figures/paper/my-llama/table.csv", "data/own tasks.jsonl", "data/staged"):
+        paths.write_lines(repository / name, ["secret"])
     subprocess.run(["git", "add", "data/staged"], cwd=repository, check=True)
-    maker.pack_kit(repository / "kit.zip")
-    with zipfile.ZipFile(repository / "kit.zip") as packed:
-        names = {name for name in packed.namelist() if not name.endswith("/")}
-    assert names == {f"{maker.FOLDER}{name}/a" for name in maker.KIT.split()}
+    assert maker.kit() == [repository / "Makefile", repository / "data/a.txt"]
 
 
 def test_without_git_or_a_commit_there_is_no_bundle(repository, monkeypatch, capsys):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
     shutil.rmtree(repository / ".git")
-    for said in ("git packs none", "git, which packs them, is missing"):
+    for said in ("git lists none", "git, which lists them, is missing"):
         with pytest.raises(SystemExit):
-            maker.pack_kit(repository / "kit.zip")
+            maker.kit()
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1
         monkeypatch.setenv("PATH", "")

@@ -67,23 +67,25 @@ def _checked(lines: list[str]) -> list[str]:
 
 
 def _same(came: Any, wanted: Any, near: float) -> bool:
+    if isinstance(wanted, str | bool | set | frozenset) or wanted is None:
+        return bool(numpy.all(came == wanted))
     if isinstance(wanted, Mapping):
         return (
             isinstance(came, Mapping)
-            and came.keys() == wanted.keys()
+            and set(came) == set(wanted)
             and all(_same(came[key], value, near) for key, value in wanted.items())
         )
-    if hasattr(wanted, "__len__") and not isinstance(wanted, str | set | frozenset):
+    if hasattr(wanted, "__len__"):
+        pairs = hasattr(came, "__len__") and not isinstance(came, str | set | Mapping)
         return (
-            hasattr(came, "__len__")
-            and not isinstance(came, str | set | Mapping)
+            pairs
             and len(came) == len(wanted)
             and all(_same(one, other, near) for one, other in zip(came, wanted, strict=True))
         )
     try:
         return bool(numpy.isclose(came, wanted, rtol=0, atol=near, equal_nan=True))
-    except (TypeError, ValueError):  # not a number
-        return isinstance(came, type(wanted)) and came == wanted
+    except (TypeError, ValueError):
+        return False
 
 
 def _short(value: Any) -> str:

@@ -59,9 +59,9 @@ def break_even_rows(passes: Passes) -> Rows:
 
     The expected validity is a straight line, from ``miss`` at a precision of 0 to ``hit`` at 100.
     The value is the precision at which this line meets the base model's validity. A value above 100
-    means that no retriever is good enough, a value below 0 that every retriever is. Values are
-    limited to -100 to 300. If the line does not rise, the value is -100 if hits are at least as
-    good as the base model, and 300 if they are worse.
+    means that no retriever is good enough, and a value below 0 that every retriever is good enough.
+    Values are limited to -100 to 300. If the line does not rise, the value is -100 if hits are at
+    least as good as the base model, and 300 if they are worse.
 
     The interval contains the precisions that the data do not rule out. At these precisions, the
     interval of the paired change from the base model contains 0.

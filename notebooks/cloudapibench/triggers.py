@@ -120,10 +120,10 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, retriever: Retriever)
 
     *optimal_range_low* and *optimal_range_high* are the two ends of the range: the thresholds
     around *optimal* that lose at most one point of validity. The interval of an end lies between
-    the ends of two other ranges. The narrower range has the thresholds whose loss is at most one
-    point by its upper bound, the wider range those whose loss is at most one point by its lower
-    bound. (In samples drawn from the APIs of the mini tasks with replacement, these intervals
-    covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
+    the ends of two other ranges. In the narrower range, even the upper bound of each threshold's
+    loss is at most one point. In the wider range, the lower bound is. (In samples drawn from the
+    APIs of the mini tasks with replacement, these intervals covered 94 to 99% of the ends;
+    percentiles of a bootstrap covered as few as 85%.)
 
     ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
     higher threshold, or 0 if validity never falls. To find it, validity at each threshold is
@@ -206,7 +206,7 @@ def share_rows(
     come first in the order *confidence* of ``looked_up``.
 
     For *confidence*, *frequency* and *oracle*, there is also a row with the metric
-    ``<metric without _percent>_above_random_points``: how much more this order gives than the order
+    ``<metric without _percent>_above_random_points``: by how much this order exceeds the order
     *random*, paired by task and averaged over all shares.
     """
     first = passes.first

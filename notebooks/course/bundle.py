@@ -1,9 +1,9 @@
 """Builds the students' package, runs/course/lookuplab-course.zip. `make course` runs this program.
 
 The package is a copy of the kit in which nbgrader has removed the solutions and the hidden tests
-from the lessons. Only committed files are copied. The instructor's version of the lessons, the
-tests, the output of runs, and models, answers and pictures that no lesson needs are left out. The
-program needs nbgrader and git.
+from the lessons. Only committed files are copied. The package leaves out the instructor's version
+of the lessons, the tests, the output of runs, and the models, answers and pictures that no lesson
+needs. The program needs nbgrader and git.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""Draws the figures of the lessons. Every figure is returned closed, because Jupyter shows a figure
-that is still open a second time when the cell ends.
+"""Draws the figures of the lessons. Every figure is returned closed, because Jupyter would show an
+open figure twice: the second time when the cell ends.
 """
 
 import re
@@ -127,8 +127,8 @@ def _edges(values: numpy.ndarray) -> numpy.ndarray:
 
 def continuations(names: Iterable[str], start: str) -> tuple[Tree, list[str]]:
     """Return (tree, path) for the words that follow the word ``start`` in a list of names. The path
-    takes the most probable word at each step. The text next to a word is its probability after the
-    word before it.
+    takes the most probable word at each step. The text next to a word is the probability that it
+    follows the word before.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:

@@ -59,9 +59,9 @@ def share_rows(
     tasks, and ``tokens`` maps a design of documentation to the mean number of tokens that it adds
     to a prompt.
 
-    Two metrics are computed over all tasks and for each frequency class, which is then the suffix
-    ``/<class>`` of the condition: ``valid_percent``, and ``valid_change_points`` from the same
-    model without documentation.
+    Two metrics are computed over all tasks and for each frequency class: ``valid_percent``, and
+    ``valid_change_points``, the change from the same model without documentation. The condition of
+    a class has the suffix ``/<class>``.
 
     The other metrics are over all tasks only:
 
@@ -121,8 +121,8 @@ def share_rows(
 
 def worth_from(saved: pd.DataFrame, model: str) -> str:
     """Return in words the share from which the specification is worth its tokens, for example "from
-    share 1/4 on". At this share and at every larger one, a token that the specification adds to the
-    name gains significantly more than a token of the name.
+    share 1/4 on". From this share on, validity gains significantly more per token from the lines
+    that the specification adds to the name than from the name alone.
 
     Return "at no share" if there is no such share, and "" if the model was not tested with names.
     """

@@ -30,8 +30,8 @@ def compared(
 
     The literal implementation may process only one in ``every`` items. Its times are then scaled up
     to all items. The ``n`` of its rows and of ``differing`` is the number of items that it
-    processed. In the first run, both implementations process only one in ``every`` items,
-    because the time for reading a file once cannot be scaled up.
+    processed. In the first run, both implementations process only one in ``every`` items. Its time
+    includes the reading of files, which happens once, so it cannot be scaled up.
     """
     rows = []
 

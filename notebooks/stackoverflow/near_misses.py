@@ -42,7 +42,7 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
     pairs = [(by_id[id], code) for id, code in zip(failed.id, failed.solution, strict=True)]
-    # a failed answer that passes with only the test of values failed the test of the code's text
+    # if a failed answer passes the test of values alone, it failed the test of the code's text
     of_values = [program(problem, code, TEST_FUNCTIONS[:1]) for problem, code in pairs]
     rows = []
     for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):

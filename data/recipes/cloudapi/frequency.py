@@ -32,7 +32,7 @@ NO_TEXT = (
     "`content` and `path`; or count an older snapshot, bigcode/the-stack-dedup?data_dir=data/python"
 )
 _CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")  # for code that cannot be parsed
-# matches an import of one of the packages that replace {0}
+# matches an import of a package; {0} stands for the names of the packages, joined by |
 _IMPORT = r"(?m)^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
 # a path inside an SDK: installed, vendored, or in the SDK's own repository
 _SDK_PATH = re.compile(

@@ -62,11 +62,10 @@ def build(
     """Read a package, count how often code uses its APIs, make tasks, and write index,
     documentation, frequencies and tasks into ``folder``.
 
-    ``name`` is an import name, such as ``networkx.algorithms``, a folder or a release. ``corpus``
-    names the code to count in, as in ``frequency.source_files``; with None, the package's own
-    sources are counted. There are at most ``per_class`` tasks of each frequency class. Raises
-    UserError if the package cannot be imported, if there is no code to count in, or if no task can
-    be made.
+    ``name`` is an import name (``networkx.algorithms``), a folder or a release. ``corpus`` names
+    the code to count in, as in ``frequency.source_files``; with None, the package's own sources are
+    counted. There are at most ``per_class`` tasks of each frequency class. Raises UserError if the
+    package cannot be imported, if there is no code to count in, or if no task can be made.
     """
     described, left_out, sources = offered(name)
     if not corpus and not sources:

@@ -38,7 +38,7 @@ PRIVATE = "_.*|tests?|conftest"  # names of modules that are not for a package's
 
 
 def refuse(name: str, error: BaseException) -> None:
-    """Raise UserError, because the module ``name`` cannot be imported."""
+    """Raise UserError for the module ``name``, whose import raised ``error``."""
     raise UserError(f"{name!r} does not import: {type(error).__name__}: {error}") from None
 
 

@@ -164,13 +164,14 @@ def build(
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
-    numbers of required arguments (Appendix A.2, step 6). The share of a number of arguments is
-    proportional to the tasks that the class with the fewest such APIs can give.
+    numbers of required arguments (Appendix A.2, step 6). For each number of arguments, the class
+    that can give the smallest share of its tasks limits the share in all classes.
 
-    ``counts`` are as in ``build``. A kind is a class, a provider and a number of required
-    arguments. Half of a kind's tasks have a count in the upper part of the class (``MIDDLE``), if
-    there are enough such APIs. No API gets a second prompt before all APIs of its kind have had
-    their first. Raises UserError if the APIs are too few to give all classes the same shares.
+    ``counts`` are as in ``build``. A *kind* of tasks is a class, a provider and a number of
+    required arguments. Half of a kind's tasks have a count in the upper part of the class
+    (``MIDDLE``), if there are enough such APIs. No API gets a second prompt before all APIs of its
+    kind have had their first. Raises UserError if the APIs are too few to give all classes the same
+    shares.
     """
     drawn = defaultdict[Any, list[Any]](list)
     chosen = list[CommentedApi]()

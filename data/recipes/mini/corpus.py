@@ -251,7 +251,8 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
     five augmentation designs, chosen at random.
 
     ``texts`` maps API ids to full texts. In the design with full texts, the docstring has the text
-    of the first API, and the texts of further APIs until ROOM characters would be exceeded.
+    of the first API. The texts of further APIs are added until the next text would make more than
+    ROOM characters in all.
     """
     design = rng.choice(DESIGNS)
     room = ROOM
@@ -336,8 +337,8 @@ def invented_word(rng: Random) -> str:
 
 
 def words(found: Iterable[str], shortest: int) -> list[str]:
-    """Return the words in ``found`` that have at least ``shortest`` characters and consist of
-    letters, in alphabetical order.
+    """Return the words in ``found`` that consist of letters and have at least ``shortest`` of them.
+    The words are in alphabetical order.
     """
     return sorted(word for word in found if word.isalpha() and len(word) >= shortest)
 
@@ -430,11 +431,11 @@ def page(spec: ApiSpec) -> str:
 
 
 def invented_documents(count: int) -> Iterator[tuple[str, str]]:
-    """Yield (document id, text) of at most ``count`` documents, each about an invented API that no
-    other document is about.
+    """Yield (document id, text) of at most ``count`` documents. Each document is about an invented
+    API that no other document is about.
 
-    A text has the documentation of one API and a call of it, or the documentation of several APIs
-    of one service and calls of one or all of them.
+    A text has the documentation of this API and a call of it. Some texts also have documentation of
+    other invented APIs of the same service, and some of these texts call the other APIs, too.
     """
     invent, used = inventor(), set()
     for number in range(count):

@@ -296,8 +296,8 @@ def call(source: str, known: dict[str, Any]) -> Call:
     namespace ``known``.
 
     Raises ValueError if the callable is not documented, is the result of another call, or has
-    arguments that cannot be told apart. Also raises it for a constant of a module, and for a method
-    that is not called.
+    unpacked arguments (``*`` or ``**``). Also raises it for a constant of a module, and for a
+    method that is not called.
     """
     node = ast.parse(source, mode="eval").body
     called = getattr(node, "func", node)
@@ -374,8 +374,8 @@ def lifted(found: Call) -> tuple[str, list[str]]:
     expression and the assignments to these variables.
 
     Of the receiver and the arguments, those that are lists, tuples, dictionaries, sets or calls
-    become variables. If none of them is, the receiver becomes a variable, or the first argument if
-    there is no receiver. The names of the variables do not give a parameter away.
+    become variables. If there is no such value, the receiver becomes a variable, or the first
+    argument if there is no receiver. The names of the variables do not give a parameter away.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

@@ -93,10 +93,10 @@ class Candidate(Problem):
 class Draft:
     """A problem before its texts are written.
 
-    ``target`` is the expression that answers the problem, and ``call`` is the call in it that the
-    question describes. ``cases`` are two pairs (set-up, value of ``target``): the first has the
-    example's input, the second has a changed input. ``rule`` names the rule of a perturbation, and
-    ``renamed`` maps old names of variables to new ones.
+    ``target`` is the expression that answers the problem, and ``call`` is the call in ``target``
+    that the question describes. ``cases`` are two pairs (set-up, value of ``target``): the first
+    has the example's input, the second has a changed input. ``rule`` names the rule of a
+    perturbation, and ``renamed`` maps old names of variables to new ones.
     """
 
     example: DocExample
@@ -130,7 +130,7 @@ def kind_of(value: object) -> str:
     DS-1000's tests, numbers are compared by allclose, pandas' objects by pandas' own tests, and
     other values by equality.
 
-    The kind of an empty or very large value, and of one that cannot be compared, is "".
+    An empty value, a very large one, and a value that cannot be compared have the kind "".
     """
     if not 0 < getattr(value, "size", 1) <= LONGEST:
         return ""

@@ -52,8 +52,8 @@ def split_of(item: Documented) -> str:
 
 
 def phrasings(item: Documented) -> list[str]:
-    """Return the sentences, apart from the first, that say what an object does, best first: from
-    the summary, then from Returns, then from Notes.
+    """Return sentences of a docstring that say what an object does. The first sentence of the
+    docstring is left out. Sentences from the summary come first, then Returns, then Notes.
 
     Sentences that name the object as code or are about the documentation are left out.
     """

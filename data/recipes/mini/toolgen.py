@@ -131,8 +131,9 @@ def training_functions() -> list[Pair]:
 
 
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
-    """Yield the functions of the file at ``place``, whose path in their ids is ``name``. A function
-    without a docstring has the docstring "". A file that cannot be parsed gives no functions.
+    """Yield the functions of the file at ``place``. ``name`` is the path of the file in the ids of
+    the functions. A function without a docstring has the docstring "". A file that cannot be parsed
+    gives no functions.
     """
     text, tree = parsed(place)
     lines = lines_of(text)

@@ -206,8 +206,8 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
     """Return rows of documents' indices. Most documents are packed into rows of at most SHORT
-    tokens. Documents longer than SHORT, and as many others as LONG_SHARE needs, are packed into
-    rows of at most LONG tokens.
+    tokens. Documents longer than SHORT are packed into rows of at most LONG tokens. If these have
+    less than the share LONG_SHARE of all tokens, random shorter documents are added to them.
 
     No document is cut, so that documentation and the call below it stay in one context.
     """

@@ -113,8 +113,9 @@ def oracle(tasks: Sequence[ApiTask]) -> Documents:
 
 @dataclass(frozen=True)
 class Passes:
-    """The three passes from which every policy with ``k`` documents selects. ``first``, ``hit`` and
-    ``miss`` are frames of ``evaluate``, with one row per task, in the same order.
+    """The three passes with ``k`` documents. A policy selects one of the passes for each task.
+    ``first``, ``hit`` and ``miss`` are frames of ``evaluate``, with one row per task, in the same
+    order.
 
     ``retrieved``: (tasks,) booleans that say whether BM25's own first ``k`` documents include an
     acceptable API. If so, BM25's documents are the same as in ``hit``, otherwise the same as in

@@ -76,7 +76,8 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
     hits. It is x * hit + (1 - x) * miss, where x is the precision as a number from 0 to 1.
 
     hit: (n,) booleans or numbers, the outcomes with documents that contain the target. miss: the
-    outcomes with documents that do not. Raises UserError for a precision outside 0 to 100.
+    outcomes with documents that do not contain it. Raises UserError for a precision outside 0 to
+    100.
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
@@ -86,7 +87,8 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
 
 def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarray:
     """Return (tasks,) booleans that say for which tasks the retriever finds the target, in one
-    random draw. The paper must have made such a draw.
+    random draw. The paper's retriever, which includes the target "x% of the time" (Section 3.1),
+    needs such a draw.
 
     ``tasks`` has the columns ``id`` and ``frequency``. From every class, ``precision`` percent of
     the tasks are drawn, with halves rounded up: the first ones in the order of a seeded hash. A
@@ -179,7 +181,7 @@ def policy_rows(
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` the result of one draw, as
     in the paper. ``valid_change_points`` is the paired difference between the expectation and the
-    first pass. ``triggered_percent`` says for how many tasks documentation was retrieved.
+    first pass. ``triggered_percent`` is the percentage of tasks with retrieval.
     """
     valid = outcome(passes, retrieve, precision)
     drawn = sampled_hits(passes.first, precision, seed)

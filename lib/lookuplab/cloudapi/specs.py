@@ -54,7 +54,7 @@ class ApiSpec:
     ``get_paginator``, ``upload_file`` ...).
 
     ``overloads`` and ``documented`` are for the strict check of a call (``closed`` in
-    ``validity.bind_error``). If there are overloads, the call must fit one of them, too.
+    ``validity.bind_error``). If there are overloads, the call must also fit at least one of them.
     ``documented`` are keywords that only the docstring mentions; the strict check accepts them.
     """
 

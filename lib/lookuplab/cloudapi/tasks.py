@@ -75,8 +75,8 @@ def interleave(buckets: list[list[T]]) -> list[T]:
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTask]:
-    """Return the benchmark's tasks. If ``limit`` is given, return only that many tasks: a hash
-    chooses them, in turn from each frequency class.
+    """Return the benchmark's tasks. If ``limit`` is given, return only that many tasks. They are
+    taken from the frequency classes in turn, in the order of a hash.
 
     Raises UserError for a file without tasks, a file of another kind, and a negative limit.
     """

@@ -258,12 +258,12 @@ def _keys(mapping: ast.expr) -> dict[Any, None]:
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
-    """Return None if a stub with the signature that the SDK enforces accepts the call, else the
-    reason why the stub rejects it.
+    """Check a call against a stub that has the signature which the SDK enforces. Return None if the
+    stub accepts the call, else the reason why the stub rejects it.
 
     ``closed`` changes the result only for Azure's clients. With it, ``**kwargs`` accepts only
-    keywords that the documentation or azure-core knows. If there are overloads, one of them must
-    accept the call, too.
+    keywords that the documentation or azure-core knows. If there are overloads, at least one of
+    them must also accept the call.
     """
     parameters = spec.parameters
     keywords = call.keywords

@@ -263,8 +263,8 @@ def readable(table: pd.DataFrame, digits: int | None = None) -> pd.Series:
     """Return each row's number as text for a notebook's table, with interval and n: ``59.3 [48.5,
     69.7] n=150``. Numbers without an interval (counts, p values) are shown alone.
 
-    ``digits`` is the number of decimals. By default, percentages, points and numbers from 10 have
-    one, and other numbers have three.
+    ``digits`` is the number of decimals. By default, percentages, points and numbers of 10 or
+    more have one, and other numbers have three.
     """
 
     def text(row: Any) -> str:

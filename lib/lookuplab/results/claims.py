@@ -191,8 +191,8 @@ class Claim:
 
 
 class _Row(NamedTuple):
-    """A row of an artifact. If the interval is missing, its ends are both the number itself if the
-    number is exact, and -inf and inf if it is an estimate.
+    """A row of an artifact. If the row has no interval, the interval is set: for an exact number,
+    both ends are this number; for an estimate, the ends are -inf and inf.
     """
 
     metric: str
@@ -355,9 +355,9 @@ class JudgedClaim:
     @property
     def seeds(self) -> str:
         """Return how the verdict depends on the seed of the training: "for all seeds" if every
-        training has the verdict of this claim; otherwise "seeds agree" if all trainings of a model
-        have the same verdict, for each model; otherwise "seeds differ". Return "" if there are no
-        other trainings.
+        training has the verdict of this claim; otherwise "seeds agree" if, for each model, all
+        trainings have the same verdict; otherwise "seeds differ". Return "" if there are no other
+        trainings.
         """
         found = {(SEED.sub("", name), one.direction) for name, one in self.trainings.items()}
         models = {model for model, _ in found}
@@ -377,7 +377,7 @@ class JudgedClaim:
 
 
 def _direction(p_if_false: float, p_if_true: float) -> str:
-    """Return HOLDS, FAILS or OPEN, as the p values of a comparison decide."""
+    """Return HOLDS, FAILS or OPEN, according to the p values of a comparison."""
     least = TAIL_PROBABILITY - ROUNDING
     return HOLDS if p_if_false < least else FAILS if p_if_true < least else OPEN
 

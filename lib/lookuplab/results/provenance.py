@@ -265,8 +265,8 @@ def saved_in(code: str) -> dict[str, str]:
 
 def original_notebook(artifact: str, files: Collection[Path]) -> Path:
     """Return the original among the notebooks that save the same artifact. A file in the kit's
-    folder of notebooks is preferred; among these, a file tracked by git; among these, the file that
-    is named after the artifact; and among these, the one with the shortest name.
+    folder of notebooks is preferred. If several files are equal in this, a file tracked by git is
+    preferred, then a file named after the artifact, then the file with the shortest name.
     """
     known = git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 

@@ -84,7 +84,7 @@ class Differences:
     def compare_answers(self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool) -> set[str]:
         """Compare two logs of answers. Return the notebooks in which a near tie changed an answer.
 
-        The changes of a prompt count as explained by near ties if at least one question has
+        The changed answers to a prompt count as explained by near ties if at least one question has
         different answers on the two sides, and if all such answers were near ties. A question that
         only one side has is not judged: a changed answer leads to other questions, for example with
         another document.
@@ -218,7 +218,7 @@ def compare(
         if file.endswith(".json"):
             name = file.removesuffix(".json")
             records = [json.loads(side[file]) for side in (old, new)]
-            # the JSON states the wall time, so if it is equal, no run has written it again
+            # the JSON states the wall time, so two equal JSONs come from the same run
             is_old = old[file] == new[file]
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)

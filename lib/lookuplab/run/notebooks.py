@@ -94,7 +94,7 @@ class Notebook:
 
 
 def all_notebooks() -> list[Notebook]:
-    """Return every notebook that is not a copy, sorted by id."""
+    """Return every notebook that is not a copy of another notebook, sorted by id."""
     return [notebook for notebook in with_copies() if not notebook.is_copy]
 
 

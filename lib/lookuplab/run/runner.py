@@ -72,10 +72,11 @@ transformers.models.t5.modeling_t5"""
 
 
 class Part(NamedTuple):
-    """This process's part of the work: part ``number``, counted from 0, of ``of`` parts. Each
-    process begins with its own part. Then it continues with whatever other processes have not done
-    yet, so no process waits. If ``draws`` is False, the process writes its artifacts to a separate
-    folder (see ``with_own_folder``). ``in_array`` says that the process belongs to a SLURM array.
+    """This process's part of the work. ``number`` is the part's index, from 0, and ``of`` is the
+    number of parts. Each process begins with its own part. Then it continues with whatever other
+    processes have not done yet, so no process waits. If ``draws`` is False, the process writes its
+    artifacts to a separate folder (see ``with_own_folder``). ``in_array`` says that the process
+    belongs to a SLURM array.
     """
 
     number: int = 0
@@ -112,8 +113,9 @@ def starter(
     job: Job, threads: int = 1, part: Part = Part(), imported: str = ""
 ) -> Iterator[socket]:
     """Start the process from which the processes of notebooks are forked (``execute.main``), and
-    yield the socket through which it gets requests. The process imports the modules ``imported``
-    (names separated by spaces) in the environment of ``job``, which is any of the jobs.
+    yield the socket through which it gets requests. The process first imports the modules
+    ``imported`` (names separated by spaces), in the environment of ``job``. If several notebooks
+    will be forked, ``job`` may be the job of any of them.
     """
     ours, theirs = socketpair(type=SOCK_SEQPACKET)
     command = [sys.executable, "-P", "-m", "lookuplab.run.execute", *imported.split()]

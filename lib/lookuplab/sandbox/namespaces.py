@@ -135,7 +135,7 @@ def enter_namespaces(readable: list[str]) -> None:
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        # if the path exists already, a readable path is below it, and must stay visible
+        # if the folder already exists, it contains a readable path, which a link would hide
         if not os.path.exists(STAGE + name):
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")

@@ -150,7 +150,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     __del__ = __exit__
 
     def close(self) -> None:
-        """End the server. It gets a second to end by itself, and is then killed. If it ends by
+        """End the server. If it does not end by itself within a second, it is killed. If it ends by
         itself, the CPU time of the programs counts as CPU time of this process's children.
         """
         if self._process is not None:

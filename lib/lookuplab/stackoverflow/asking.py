@@ -188,8 +188,8 @@ class Ds1000Bench(Benchmark[Problem]):
         for task, completion in pairs:
             code = solution_of(completion.text, self.variant)
             solutions.append((task, indented(task, code) if self.indent else code))
-        # few large calls are faster than many small ones, because each first runs the imports of
-        # all its programs
+        # few large calls are faster than many small ones, because every call first runs the imports
+        # of all its programs
         left = [one for one in dict.fromkeys(solutions) if one not in self.graded]
         self.graded.update(zip(left, verdicts(left, self.grader), strict=True))
         rows = []

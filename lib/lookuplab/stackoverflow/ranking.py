@@ -39,10 +39,10 @@ def rankers(
 ) -> dict[str, Ranker]:
     """Return {name: ranker} over ``snippets``. Parts that several rankers need are computed once.
 
-    words: the folder of saved word vectors, or "" to learn word vectors from these snippets; those
-    are saved in VECTORS. encoder: the folder or name of a sentence-transformers model. A ranker
-    that knows no word of any snippet is left out, and a warning says so. Raises UserError for an
-    unknown name, for missing folders, and if no ranker is left.
+    words: the folder of saved word vectors, or "" to learn word vectors from these snippets; the
+    learned vectors are saved in VECTORS. encoder: the folder or name of a sentence-transformers
+    model. A ranker that knows no word of any snippet is left out, and a warning says so. Raises
+    UserError for an unknown name, for missing folders, and if no ranker is left.
     """
 
     @cache
@@ -88,7 +88,8 @@ def _terms(snippet: Snippet, part: str) -> list[str]:
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
     """Return {word: vector} from the folder ``place``, a path relative to the repository's root. If
-    ``place`` is "", learn the vectors from these snippets, unless that has been done before.
+    ``place`` is "", learn the vectors from these snippets, or read them if they are learned
+    already.
     """
     if not place:
         lines = training_lines(snippets)

@@ -17,10 +17,10 @@ def solved(problems: Sequence[Problem], judged: pd.DataFrame, ks: Sequence[int])
     """Return a table with one row per problem. ``judged`` has one row per sample, with the columns
     ``id`` (of the problem) and ``passed``.
 
-    The columns of the table are the fields of Problem, ``cluster``, ``samples`` (their number),
-    ``passed`` (how many samples passed) and ``pass_at_<k>`` from 0 to 1. A problem is left out if
-    one of its samples could not be judged (``passed`` is None). Raises UserError if a problem has
-    fewer than k samples.
+    The columns of the table are the fields of Problem; ``cluster``; ``samples``, the number of the
+    problem's samples; ``passed``, how many of them passed; and ``pass_at_<k>`` from 0 to 1. A
+    problem is left out if one of its samples could not be judged (``passed`` is None). Raises
+    UserError if a problem has fewer than k samples.
     """
     lost = judged.id[judged.passed.isna()]
     passed = judged[~judged.id.isin(lost)].groupby("id").passed
@@ -114,8 +114,8 @@ def compared_with_printed(passed: pd.Series, printed: float) -> dict[str, int]:
 
     Return four counts of answers: ``passed``, those that pass here; ``printed``, those that are
     right according to the percentage; ``not_judged``; and ``apart``, the difference between the
-    first two. The answers that are not judged count in favour of agreement: ``apart`` is 0 if there
-    are outcomes of these answers that give the printed number.
+    first two. The answers that are not judged count in favour of agreement: ``apart`` is 0 if
+    some outcomes of these answers would give the printed number.
     """
     ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
     count = round(printed * len(passed) / 100)

@@ -370,7 +370,7 @@ class ToolModel:
 
     def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
         """Yield batches of answers. The record of an answer lists the questions that were put to
-        the tool, as in ``Question``.
+        the tool. Each of them has the fields of ``Question``.
         """
         by_id = {function.id: function for function in self.functions}
         show_to_new_workers(function.root for function in self.functions)

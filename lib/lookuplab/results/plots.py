@@ -421,7 +421,7 @@ def _draw_marks(panels: Sequence[Axes], marks: Mapping[str, Mark]) -> dict[str, 
     dashes = cycle([":", "-.", (0, (6, 2))])
     for label, place in marks.items():
         is_span = isinstance(place, tuple)
-        line = {"color": GREY, "linestyle": next(dashes)}
+        line: Style = {"color": GREY, "linestyle": next(dashes)}
         keys[label] = {"color": PALE, "linewidth": 7} if is_span else line
         for axes in panels:
             if isinstance(place, tuple):

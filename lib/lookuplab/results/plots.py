@@ -420,9 +420,8 @@ def _draw_marks(panels: Sequence[Axes], marks: Mapping[str, Mark]) -> dict[str, 
     keys: dict[str, Style] = {}
     dashes = cycle([":", "-.", (0, (6, 2))])
     for label, place in marks.items():
-        is_span = isinstance(place, tuple)
         line: Style = {"color": GREY, "linestyle": next(dashes)}
-        keys[label] = {"color": PALE, "linewidth": 7} if is_span else line
+        keys[label] = {"color": PALE, "linewidth": 7} if isinstance(place, tuple) else line
         for axes in panels:
             if isinstance(place, tuple):
                 axes.axvspan(*place, color="#bbbbbb", alpha=0.3, zorder=0)

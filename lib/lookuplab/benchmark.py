@@ -50,10 +50,9 @@ SPECIAL = re.compile(
 
 
 class Asked(NamedTuple):
-    """Says which model gave an answer, and in which way the model was asked. ``condition``
-    describes this way in a few words, which `lookuplab view` shows after the words of
-    ``Benchmark.condition``. ``prompt`` is the text that the model read; None stands for the text of
-    ``Benchmark.prompt``.
+    """Names the ``model`` that gave an answer, and says how the model was asked. ``condition`` has
+    a few words about this; `lookuplab view` shows them after the words of ``Benchmark.condition``.
+    ``prompt`` is the text that the model read; None stands for the text of ``Benchmark.prompt``.
     """
 
     model: str = ""

@@ -111,7 +111,7 @@ def explain(error: Exception) -> str | None:
         return f"{NO_MEMORY}: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.errno in _LIMIT_ERRNOS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
-    # ``filename`` of an error of the web is an address, but such an error has no number
+    # a web error is left out: its ``filename`` is an address, and it has no ``errno``
     if isinstance(error, OSError) and error.errno and (error.filename or error.errno in _DISK):
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "

@@ -320,8 +320,8 @@ def agent_rows(asked: Results) -> Rows:
     ``turns_per_task`` and ``tokens_per_task`` (read and written). The agent also has
     ``calls_per_task``, the percentages of tasks with an invalid call, with all calls used up, with
     a call after the last allowed one (``endless``) and with an empty answer.
-    ``valid_above_random_points`` is the agent's validity minus that of single turns with
-    documentation for equally many tasks, chosen at random.
+    ``valid_above_random_points`` is the agent's validity minus the validity of single turns
+    with documentation for equally many tasks, chosen at random.
     """
     p = asked.passes
     agent = asked.agent

@@ -211,8 +211,8 @@ def _failure_rows(frame: pd.DataFrame) -> Rows:
 
 
 def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows for each model and kind of perturbation: pass@1; how far pass@1 is below that of
-    the original problems (paired, clustered); how many problems are solved only before or only
+    """Return rows for each model and kind of perturbation: pass@1; how far it is below the pass@1
+    of the original problems (paired, clustered); how many problems are solved only before or only
     after the perturbation; and the p value of McNemar's test on these two numbers. Holm's
     correction of the p values counts all drops in the picture.
     """

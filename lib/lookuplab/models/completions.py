@@ -92,10 +92,10 @@ class Decoding:
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt. Each sample is seeded by
     (``seed``, prompt id, sample index), so it does not depend on the other rows of the batch. An
-    answer ends when it contains one of the ``stop`` strings, or when the ``stop_rule`` says so;
-    each answer gets an instance of this class. ``truncation`` "left" drops the beginning of a
-    prompt that is too long; without truncation, such a prompt is an error. Raises UserError for a
-    value out of range.
+    answer ends when it contains one of the ``stop`` strings, or when the ``stop_rule`` says so.
+    ``stop_rule`` is a class, of which each answer gets an instance. ``truncation`` "left" drops the
+    beginning of a prompt that is too long; without truncation, such a prompt is an error. Raises
+    UserError for a value out of range.
     """
 
     max_new_tokens: int = 256

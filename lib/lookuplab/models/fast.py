@@ -49,7 +49,7 @@ ROOM = 16  # number of columns by which the key/value cache grows
 # a forward pass reads about this many tokens; its intermediate results then fit into a core's cache
 CHUNK = 256
 FEW = 4  # a product of at most this many rows is not padded with rows (see ``Packed._forward``)
-# oneDNN keeps 64 compiled products instead of 1,024, because each takes 0.7 MB of memory
+# oneDNN keeps 64 compiled products instead of 1,024, because a product takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 

@@ -118,8 +118,8 @@ class LocalModel:
             if self.place not in own:
                 names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"
                 raise UserError(f"no mini model {self.place!r}; there are: {names}")
-            # the same on every machine, because it is part of the keys of stored answers, and every
-            # machine should find the recorded answers
+            # The dtype is the same on every machine, because it is part of the keys of stored
+            # answers, and every machine should find the recorded answers.
             self.dtype = self.dtype or "float32"
         if folder.is_dir() and not is_model(folder):
             raise UserError(f"{folder} is not a checkpoint: it has no config.json")

@@ -164,7 +164,7 @@ class RemoteModel:
     @property
     def identity(self) -> dict[str, str]:
         """Return everything about the model that may change its answers. The endpoint's address
-        belongs to it, because two servers may use the same name for different weights.
+        is part of the identity, because two servers may use one name for different weights.
         """
         identity = {
             "kind": "remote",

@@ -83,8 +83,8 @@ def listed(
     rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
 ) -> Places:
     """Return the ranks of the relevant documents in rankings without ties. ``rankings`` maps the id
-    of a query to the ids of its documents, best first and without duplicates. ``relevant`` maps it
-    to the ids of the relevant documents.
+    of a query to the ids of its documents, best first and without duplicates. ``relevant`` maps the
+    same id to the ids of the relevant documents.
     """
     return places(
         (

@@ -101,8 +101,8 @@ class Placeholder:
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """Return numpy.dtype(...), but for the kind "O8" (objects) always the same instance. With a new
-    instance, ``astype(str)`` of pandas < 2.2 would change the array on which it is called. Pickles
+    """Return numpy.dtype(...). For the kind "O8" (objects), always return the same instance: with a
+    new one, ``astype(str)`` of pandas < 2.2 would change the array on which it is called. Pickles
     call this function instead of numpy's own.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))

@@ -146,7 +146,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ends the server when the thread ends to which it belongs (``stackoverflow.grader``)
+    # when a thread of ``stackoverflow.grader`` ends, this ends the thread's server
     __del__ = __exit__
 
     def close(self) -> None:

@@ -138,9 +138,9 @@ def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_number(estimates: Estimates) -> tuple[Array, Array]:
-    """Return Student's t intervals of numbers without bounds. The ends of an interval are NaN if
-    the variance is 0, as it always is for a single cluster, because the data then do not show how
-    much the number varies.
+    """Return Student's t intervals of numbers without bounds. If the variance is 0, the data do not
+    show how much the number varies, so the ends of the interval are NaN. The variance is always 0
+    for a single cluster.
     """
     # imported here, because claims are judged with this module, but without SciPy
     from scipy.special import stdtrit

@@ -150,7 +150,8 @@ class Grader:
 
         The outcome of a program that was stopped is not stored, because other programs on the
         machine may have caused the time-out. If ``keep_failures`` is False, other failures are not
-        stored, either. The processes of a launch divide the programs among themselves.
+        stored, either. If several processes share the work, they divide the programs among
+        themselves.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -189,8 +190,8 @@ class Grader:
 def _run_on_server(
     sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]
 ) -> Outcome:
-    """Run one program in a worker's thread, on a server that belongs to this thread alone. Its
-    later programs reuse the server, which ends with the thread.
+    """Run one program in a worker's thread, on a server that belongs to this thread alone. The
+    thread's later programs use the same server, which ends with the thread.
     """
     _, program = task
     check_visible(python)

@@ -342,8 +342,8 @@ def answer_all(
     it is "" if there is an answer. Questions of one kind about one file are answered one after the
     other by the same worker, because each question benefits from what the worker has read for the
     previous ones. ``workers`` is the number of workers, as in ``spread``; if a ``cluster`` is
-    given, its workers are used instead. The processes of a launch divide the files among
-    themselves. If the run is killed, each worker loses at most the answers about one file.
+    given, its workers are used instead. If several processes share the work, they divide the files
+    among themselves. If the run is killed, each worker loses at most the answers about one file.
 
     A failure of the analyser itself says something about the code, but it is never stored. A
     warning reports it, the caller can count it, and the next run asks the question again. If

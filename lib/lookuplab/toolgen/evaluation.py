@@ -117,9 +117,9 @@ def sample(
     Each repository contributes in proportion to its number of functions, but at least
     LEAST_FUNCTIONS (or all of its functions, if it has fewer). A ``limit`` that is too small for
     this minimum is divided evenly. Within a repository, a seeded hash of the functions' ids decides
-    which are chosen, so a larger limit only adds functions, once each repository has its minimum.
-    Raises UserError if no function is left; the message says how many functions were ``left_out``
-    for each reason.
+    which are chosen. Once each repository has its minimum, a larger limit therefore only adds
+    functions. Raises UserError if no function is left; the message says how many functions were
+    ``left_out`` for each reason.
     """
     if not any(by_repository.values()) or (limit is not None and limit < 1):
         names = ", ".join(by_repository) or "no repository"
@@ -165,7 +165,7 @@ class LocatedFunction:
     relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
     the package's dependency coverage is computed from these marks. If the rules are those of a
     package, a prediction for a LocatedFunction must already be indented as in the file, because
-    ``indent`` is empty and nothing is added.
+    ``indent`` is empty, so no indentation is added.
     """
 
     id: str | int
@@ -207,8 +207,9 @@ class ToolGen(Benchmark[Original]):
     A model that uses the tool is a ``generation.ToolModel``, which has its own ``prompts``. For any
     other model, the prompts depend on the model's ``kind``. ``store`` is where judgements are
     stored: a file, ":memory:", or None for a file in the folder of the completion store.
-    ``workers``, ``strict`` and ``machines`` are passed to ``analysers.answer_all``, the last as
-    ``cluster``. ``references`` says whether pylint judges the original functions, too.
+    ``workers``, ``strict`` and ``machines`` are the arguments ``workers``, ``strict`` and
+    ``cluster`` of ``analysers.answer_all``. ``references`` says whether pylint judges the original
+    functions, too.
     """
 
     tasks: Sequence[Original]

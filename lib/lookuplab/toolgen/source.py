@@ -325,8 +325,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     - The text without changes.
     - Each `def` of the original's name, up to the last line that is indented deeper than the `def`.
     - The text without unindented prose at its beginning and end.
-    - If the first line that is left has no indentation: what is left, with its first line indented
-      as far as the least indented of the other lines.
+    - If the first line of what is left is not indented: what is left, with this line indented like
+      the least indented of the other lines.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
     fenced = [code_of(answer, block) for block in blocks(answer)]

@@ -24,6 +24,8 @@ LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,noteb
 LESSON ?= lesson0_tokens
 # Containers and rented machines often have no user but root.
 ROOT := $(filter 0,$(shell id -u))
+# If the port that ARGS names is taken, JupyterLab stops instead of taking the next, to which no tunnel leads.
+PORT = $(if $(findstring --port,$(ARGS)),--ServerApp.port_retries=0)
 LAB = $(if $(ROOT),echo "warning: running as root: a notebook may change any file of this machine" >&2;) \
 	JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab $(if $(ROOT),--allow-root)
 
@@ -43,7 +45,7 @@ reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mi
 	code=$$?; wait $$! && exit $$code
 
 lab: $(VENV)/.installed-lab  ## JupyterLab on the notebooks; on a machine without a screen: make lab ARGS="--no-browser --port 8899"
-	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter"; $(LAB) --notebook-dir=notebooks $(ARGS)
+	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter"; $(LAB) --notebook-dir=notebooks $(PORT) $(ARGS)
 
 course-lab: $(VENV)/.installed-lab $(LESSONS)  ## JupyterLab on a lesson without solutions: make course-lab LESSON=lesson1_hallucination
 	@export JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/course/.jupyter"; $(LAB) --notebook-dir=$(LESSONS) --LabApp.default_url=/lab/tree/$(LESSON).ipynb $(ARGS)

@@ -242,7 +242,7 @@ def repository_rows(frames: Frames, base: str = "base") -> Rows:
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
         counts |= {
             "crashed": frame.failures.str.contains("|".join(CRASHES)),
-            "pylint_lost": frame.lost != "",
+            "pylint_lost": frame.passed.isna(),
             "jedi_lost": frame.dependencies.isna(),
             "without_dependency": frame.dependencies == 0,
         }

@@ -53,7 +53,7 @@ _found, _by_hand = [], _grading.by_hand
 for _answers, _solution, _check in _json.loads({cases!r}):
     for _case, _answer, _its_check in _answers:
         if _case == "wrong":  # it fails already with what students see of the check
-            _its_check = _re.sub("### BEGIN HIDDEN.*?### END HIDDEN", "", _its_check, flags=_re.S)
+            _its_check = _re.sub("### BEGIN HIDDEN.*?### END HIDDEN TESTS", "", _its_check, flags=_re.S)
         _grading.by_hand = _all_is_given if _case == "wrapper, not blocked" else _by_hand
         _found.append([_case, _fate(_answer, _its_check)])
         _grading.by_hand = _by_hand

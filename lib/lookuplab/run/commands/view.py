@@ -81,6 +81,8 @@ def judged_answers_file(name: str) -> Path:
     if not files[back:]:
         is_without = not files and any(paths.RUNS.rglob(f"{id}.ipynb"))
         why = WITHOUT if is_without else f"type `lookuplab run {id}`"
+        if files:
+            why += " with other values of -p, because of equal runs only the last is kept"
         raise UserError(
             f"no judged answers of {name} here ({len(files)} of its runs are kept): {why}"
         )
@@ -137,27 +139,38 @@ def fault(line: Line, shown: str) -> str:
     return "calls the document's API" if is_shown and is_other else told
 
 
+def kind(line: Line) -> str:
+    """Return an answer's model and condition in one text."""
+    return f"{line['model']}, {line['condition']}"
+
+
 def broken_pairs(file: Path, count: int) -> Iterator[str]:
-    """Yield Markdown with ``count`` pairs of answers to the same task: one without a document,
-    which is right, and one with a document, which is wrong. Pairs about different APIs come first.
+    """Yield Markdown: how often a model's answer without a document is right and its answer with
+    one is wrong, by model and condition, and then ``count`` such pairs of answers to the same task.
+    The pairs are about different APIs, and of different models and conditions, where possible.
     """
     # (model, task) -> the answer without a document, which precedes the others in the file
     firsts: dict[Any, Line] = {}
-    seen: Counter[str] = Counter()
-    pairs: list[tuple[int, int, Line]] = []
+    asked, used = Counter[Any](), Counter[Any]()
+    pairs: list[Line] = []
     for line in islice(read(file), 1, None):
         task = line["model"], line["id"]
         if line["condition"] == NO_DOCUMENT:
             firsts[task] = line
-        elif line["right"] is False and firsts.get(task, line)["right"]:
-            pairs.append((seen[line["cluster"]], len(pairs), line))
-            seen[line["cluster"]] += 1
-    yield f"{len(pairs)} answers are right without a document and wrong with one"
-    for *_, line in sorted(pairs)[:count]:
+        elif line["right"] is not None and firsts.get(task, line)["right"]:
+            asked[kind(line)] += 1
+            pairs += [line] * (not line["right"])
+    yield "Right without a document, and wrong with one:\n"
+    for key, count_of in Counter(map(kind, pairs)).most_common():
+        yield f"- {key}: {count_of} of the {asked[key]} tasks that are right without a document"
+    for _ in range(min(count, len(pairs))):
+        line = min(pairs, key=lambda pair: (used[pair["cluster"]], used[kind(pair)]))
+        pairs.remove(line)
+        used.update([line["cluster"], kind(line)])
         first = firsts[line["model"], line["id"]]
         shown = line["prompt"].removesuffix(first["prompt"])
         how = fault(line, shown) or "wrong"
-        yield f"\n## {line['id']}\n\n{line['model']}, {line['condition']}: {how}"
+        yield f"\n## {line['id']}\n\n{kind(line)}: {how}"
         texts = {"Document": shown, "Prompt": first["prompt"], "Without it": first["completion"]}
         texts[f"With it: {why_wrong(line['columns'])}"] = line["completion"]
         for title, text in texts.items():

@@ -163,8 +163,8 @@ def cases(lesson, released):
     [case, answer, check].
 
     The case "unsolved" is the cell of the student version, with the check that students see. The
-    cases "right", "wrong" and "wrapper" are from ANSWERS. Wrappers are also tried in a second case,
-    "wrapper, not blocked".
+    cases "right", "wrong" and "wrapper" are from ANSWERS, and so is "wrong, hidden": answers that
+    only the hidden tests refuse. Wrappers are also tried in a second case, "wrapper, not blocked".
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []

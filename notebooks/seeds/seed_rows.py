@@ -99,7 +99,7 @@ def gain_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
 
 def spread(values: Mapping[str, np.ndarray], condition: str, metric: str) -> Rows:
     """Return the standard deviation of the seeds' means in points, for each size with several
-    seeds. ``values`` maps a size to (tasks, seeds); ``n`` counts the seeds.
+    seeds. ``values`` has an array (tasks, seeds) for each size; ``n`` is the number of seeds.
     """
     means = {f"mini-{size}": 100 * each.mean(axis=0) for size, each in values.items()}
     return [

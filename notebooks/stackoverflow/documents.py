@@ -24,8 +24,8 @@ def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Ma
 
 
 def questions(problems: Sequence[Problem], snippets: Sequence[Snippet]) -> list[Query]:
-    """Return a query for each problem that has snippets about its object (ids OBJECT#NUMBER). These
-    snippets count as relevant. DS-1000's problems name no object, so they give no query.
+    """Return a query for each problem whose object has snippets: the problem's question. The
+    object's snippets count as relevant. DS-1000's problems name no object, so they give no query.
 
     A snippet that contains a problem's answer is hidden from this problem's query, as in prompts.
     The paper had no such ground truth and judged 60 queries by eye (Section 4.4).

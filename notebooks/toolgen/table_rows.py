@@ -369,9 +369,12 @@ def _row(
     clusters: pd.Series,
     kind: IntervalKind,
 ) -> Rows:
-    """Return a list with one row, the number at (model, condition, name) with its interval. The
-    list is empty if the number is unknown. The ``n`` of a change is the number of units on the side
-    with fewer units.
+    """Return a list with one row: a metric, or its change from one side (condition) to another,
+    with an interval. ``at`` is (model, condition, the row's name). The list is empty if the number
+    is unknown.
+
+    ``n`` is the number of units that the metric counts, such as functions. For a change, it is the
+    number on the side with fewer units.
     """
     whole = counts[..., -1] if metric.value is ratio else np.ones(counts.shape[:-1])
     (number,) = jackknife(

@@ -632,7 +632,8 @@ def chosen(
     ``numbers[kind]`` problems of each kind, and fewer only if there are not enough.
 
     Each kind of perturbation goes through the origins in its own order. An origin gets a second
-    perturbation of a kind only when all origins have had their first. The rules take turns.
+    perturbation of a kind only when all origins have had their first. If a kind has several rules,
+    the rule that is tried first changes from one origin to the next, so that each is used.
     """
     # of families with the same prompt and answer, only the last is used
     unlike = {(family[0].prompt, family[0].reference): family for family in families}

@@ -129,10 +129,12 @@ def _key(code: str) -> str:
 def _queries(
     asked: list[tuple[str, list[Snippet]]], kept: set[Snippet]
 ) -> Iterator[dict[str, Any]]:
-    """Yield ``{query, relevant_ids}`` for each sentence whose objects have snippets in the corpus.
-    Sentences that more than MAX_OBJECTS objects share are left out.
+    """Yield ``{query, relevant_ids}`` for each sentence, if the objects that have the sentence in
+    their docstrings also have snippets in the corpus. A sentence of more than MAX_OBJECTS objects
+    is left out.
 
-    ``asked`` are pairs (sentence, snippets of its object), and ``kept`` is the corpus.
+    ``asked`` are pairs (a sentence of an object's docstring, the object's snippets), and ``kept``
+    is the corpus.
     """
     by_text = defaultdict(list)
     for text, snippets in asked:

@@ -240,8 +240,8 @@ def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
 
 
 def _keys(mapping: ast.expr) -> dict[Any, None]:
-    """Return {key: None} for the keys that are written out in a mapping, in order. The key None
-    stands for keys that are not written out.
+    """Return the keys of a mapping, in order, as the keys of a dictionary with the value None. One
+    key None stands for all keys that are not written out.
     """
     match mapping:
         case ast.Dict(keys, values):

@@ -179,14 +179,14 @@ class Packed:
         dimensions = owners * size + torch.arange(size)
         self.key_cells = (dimensions * columns + at[:, None, None]).flatten()
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
-        # an attention score is the sum of a head's rows of keys (one row for each dimension),
-        # weighted by the query
+        # the attention scores of a query head are a weighted sum of rows of the key cache, one for
+        # each dimension; the weights are the numbers of the query
         self.key_rows = dimensions.repeat_interleave(each, 1).flatten()
         self.key_bags = torch.arange(0, len(self.key_rows), size)
         self.hidden = torch.arange(columns) > at[:, None, None]
         seen = ~self.hidden.expand(-1, heads * each, -1)
-        # the output of a head is the sum of its rows of values (one row for each token that the
-        # query may see), weighted by the softmax of the scores
+        # the output of a query head is a weighted sum of rows of the value cache, one for each
+        # token that the query may see; the weights are the softmax of the scores
         rows = (owners * columns + torch.arange(columns)).repeat_interleave(each, 1)
         self.seen_rows = rows[seen]
         self.seen_cells = seen.flatten().nonzero()[:, 0]
@@ -234,7 +234,8 @@ class Packed:
         if parts.rotary:
             cos, sin = (each[0, :, None] for each in parts.rotary(state, at[None]))
             half = cos.shape[-1] // 2
-            # one product computes the rotation, because ``sin`` has the sign of each half
+            # the rotation negates half of each vector; with the minus sign in ``sin``, one call of
+            # addcmul computes the rotation
             sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
         for number, layer in enumerate(parts.layers):
             asked = layer.project(layer.norm(state)).unflatten(1, (turned + parts.shared_heads, -1))

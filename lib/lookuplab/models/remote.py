@@ -87,7 +87,7 @@ HALVES = re.compile("[\ud800-\udfff]")
 # incomplete characters in a token: U+FFFD or surrogates, if the server decoded the token alone, or
 # ``bytes:\xe2``, as OpenAI writes them
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
-# names and beginnings of what must be kept secret
+# matches the name of a field that holds a secret, and the beginning of a key (sk-)
 SECRET = re.compile(r"(?i)api.?key|authori[sz]ation|password|secret|access.?token|bearer|\bsk-\w")
 # HTML in an error message; an element that nothing closes reaches to the end, so that no text is
 # read twice

@@ -61,7 +61,7 @@ class Differences:
         self.texts[DIFFERENT].append(line)
 
     def compare_names(self, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-        """Record each name that only one side has as a difference. Return the names that both
+        """Record a difference for each name that only one side has. Return the names that both
         sides have, sorted.
         """
         for name in sorted(old.keys() ^ new.keys()):

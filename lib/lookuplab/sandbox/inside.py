@@ -410,8 +410,8 @@ class Server:
         self.serve(imports)
 
     def judge(self, seed: int) -> "dict[str, Any]":
-        """Run one program in the processes T and W. Return the fields ``passed``, ``error`` and
-        ``stopped`` of its outcome (``server.Outcome``).
+        """Run one program in two new processes, the tester (T) and the solver (W). Return the
+        fields ``passed``, ``error`` and ``stopped`` of its outcome (``server.Outcome``).
         """
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())

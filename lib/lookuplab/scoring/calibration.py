@@ -44,8 +44,8 @@ def auroc_interval(
     """Return the AUROC: the probability that a right answer has a higher confidence than a wrong
     one. Ties count half.
 
-    ``less`` is a second confidence, (n,), in the same answers. If it is given, the function returns
-    the AUROC of ``confidence`` minus the AUROC of ``less``, paired by answer.
+    If ``less``, a second confidence in the same answers, is given, the function returns the AUROC
+    of ``confidence`` minus the AUROC of ``less``, with an interval for this paired difference.
 
     The result is NaN if fewer than RARE answers are right or fewer than RARE are wrong, because a
     handful of answers would then decide it.

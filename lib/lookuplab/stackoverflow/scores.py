@@ -48,8 +48,9 @@ def rows(
     pairs: Iterable[tuple[str, str]] = (),
     parts: Sequence[str] = ("all",),
 ) -> list[dict[str, Any]]:
-    """Return rows of pass@k in percent, with the condition ``<way>/<part>``. ``tables`` is {(model,
-    way): table of ``solved``}, in which a way is a way of asking the model.
+    """Return rows of pass@k in percent, with the condition ``<way>/<part>``. ``tables`` has a
+    table of ``solved`` for each (model, way). A way names how the model was asked: with which
+    documents, for example.
 
     For each pair (old, new) of ways in ``pairs``, rows ``pass_at_<k>_change_points`` have the
     change on the same problems, with the condition ``<new>/<part> - <old>/<part>``. Rows

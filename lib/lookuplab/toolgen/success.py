@@ -100,9 +100,9 @@ def messages_of(
 
 
 def source_roots(root: Path, file: str) -> list[str]:
-    """Return the folders from which ``file`` may import modules of its repository and which pylint
-    does not find itself. These are the repository's root and its folder ``src``, if they exist. The
-    list is empty if pylint finds one of these two itself, or if the root is a package.
+    """Return the folders in which pylint must be told to search for the modules that ``file``
+    imports from its repository. These are the repository's root and its folder ``src``, if they
+    exist. The list is empty if pylint finds one of these two itself, or if the root is a package.
 
     pylint looks for ``__init__.py`` to find where a package begins, but a namespace package has no
     such file. Without these folders, pylint would not find the modules of a namespace package, and

@@ -1,4 +1,4 @@
-"""Removes intervals that a small corpus cannot support."""
+"""Removes the confidence intervals of numbers that rest on too few clusters of tasks."""
 
 from collections.abc import Iterable
 from math import nan

@@ -42,7 +42,8 @@ def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grade
     by_id = {problem.id: problem for problem in problems}
     failed = judged[judged.passed.eq(False)].reset_index(drop=True)
     pairs = [(by_id[id], code) for id, code in zip(failed.id, failed.solution, strict=True)]
-    # if a failed answer passes the test of values alone, it failed the test of the code's text
+    # The programs test only the values. An answer that failed, but passes these programs, failed
+    # the test of the code's text.
     of_values = [program(problem, code, TEST_FUNCTIONS[:1]) for problem, code in pairs]
     rows = []
     for (problem, code), run in zip(pairs, grader.outcomes(of_values), strict=True):

@@ -33,7 +33,7 @@ IMPLIED_IMPORTS = tables("mini/problems.yaml")["implied"]
 UNREPEATABLE = re.compile(
     # code that gives a different value each time it runs
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"
-    # code that reads or writes files, plots, needs a further package or is not ASCII
+    # code that draws plots, reads or writes files, needs a further package, or is not ASCII
     r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"

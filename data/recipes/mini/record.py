@@ -167,9 +167,9 @@ def main() -> None:
     """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
     mini figures.
 
-    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. After a
-    cold run of some papers, only the rows that it made are replaced. Commit the record together
-    with the figures of the same run.
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. If the
+    cold run covered only some papers, only the rows that the run made are replaced. Commit the
+    record together with the figures of the same run.
 
     \b
     Example:

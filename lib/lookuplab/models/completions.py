@@ -93,7 +93,7 @@ class Decoding:
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt. Each sample is seeded by
     (``seed``, prompt id, sample index), so it does not depend on the other rows of the batch. An
     answer ends when it contains one of the ``stop`` strings, or when the ``stop_rule`` says so.
-    ``stop_rule`` is a class, of which each answer gets an instance. ``truncation`` "left" drops the
+    ``stop_rule`` is a class; each answer gets its own instance. ``truncation`` "left" drops the
     beginning of a prompt that is too long; without truncation, such a prompt is an error. Raises
     UserError for a value out of range.
     """
@@ -371,8 +371,8 @@ def generate_missing(
 
 
 def next_keys(left: Sequence[str]) -> list[str]:
-    """Return the keys of the answers that this process should generate next, of those in ``left``:
-    the process's own share or, once this is done, at most OTHERS keys from the shares of other
+    """Return those of the keys ``left`` whose answers this process should generate next: the keys
+    of its own share or, once this share is done, at most OTHERS keys from the shares of other
     processes. A single process gets all keys at once.
 
     Each process goes through the shares of others in a different order, so few answers are

@@ -55,8 +55,8 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 class Layer(NamedTuple):
     """The functions that compute one decoder layer, under the same names for all architectures.
-    They take rows (tokens, width). ``out`` and ``down`` also take a second tensor, which is added
-    to the result; ``up`` also takes one, by which the result is multiplied. GPT-2 has no ``up``.
+    They take rows (tokens, width). ``out`` and ``down`` also take a second tensor and add it to the
+    result. ``up`` also takes one and multiplies the result by it. GPT-2 has no ``up``.
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
@@ -362,7 +362,7 @@ def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Callable[..., Any]:
     """Return a function that applies the linear layers ``parts`` to rows (tokens, inputs), and
     concatenates their outputs. With ``other`` ("add" or "mul"), the function also takes a second
-    tensor, which it adds to the outputs, or by which it multiplies them. ``activation`` is the
+    tensor, and adds it to the outputs or multiplies the outputs by it. ``activation`` is the
     Transformers name of a function that is applied to the outputs.
     """
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):

@@ -1,6 +1,6 @@
 """Converts between text and tokens, in particular for texts that follow a prompt. Also constrains
 the tokens of an answer. A constraint limits the choice of the next token in one row (an answer in
-progress). The module has the interface of constraints, and a constraint to given names.
+progress). The module defines the interface of constraints, and a constraint to given names.
 
 Under a constraint to names, an answer must begin with one of the names. A complete name must be
 followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name
@@ -8,8 +8,9 @@ that is also given. A break is a token that begins with a character which cannot
 identifier, or the end of text. After the break, any token is allowed.
 
 The trie contains two tokenisations of each name: of the name alone, and of the name with "(" after
-it, because a tokenizer may merge "(" with the end of the name. The tokenizer itself makes both, of
-text that follows the end of the prompt. No other sequence of tokens may spell the name.
+it, because a tokenizer may merge "(" with the end of the name. The tokenizer itself makes both,
+by tokenising each text as a continuation of the prompt (``continuations``). No other sequence of
+tokens may spell the name.
 """
 
 import math
@@ -42,8 +43,8 @@ def continuations(
     last tokens. A text that cannot be tokenised in this way gets None.
 
     The text is tokenised after the decoded ``tail`` and, if that fails, after each of ANCHORS. The
-    tokens of the text before it are then cut off. An attempt succeeds if ``tail`` and the remaining
-    tokens together decode to exactly the decoded ``tail`` and the text.
+    tokens of the ``tail`` or anchor are then cut off. An attempt succeeds if ``tail`` and the
+    remaining tokens together decode to exactly the decoded ``tail`` and the text.
     """
     before = decode(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)

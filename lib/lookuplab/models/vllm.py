@@ -69,7 +69,7 @@ _numbers = count()  # the ids of requests to the engine
 
 @dataclass
 class Running:
-    """A row in the engine. If the row has a constraint, ``constraint`` is a copy of it, which has
+    """A row in the engine. If the row has a constraint, ``constraint`` is the copy that
     restricted the choice of the latest token, and ``margin`` is the margin of that choice (see
     ``decoding.choose``).
     """
@@ -257,7 +257,7 @@ class VllmModel(LocalModel):
     ) -> tuple[dict[str, list[int]], SamplingParams]:
         """Return the prompt that vLLM should read for a row, and the sampling parameters. The
         prompt includes the tokens of the answer that are already written. To score a given text,
-        vLLM reads all of its tokens but the last, which is then the only token that it may write.
+        vLLM reads all tokens of the text but the last, and may then write only this last token.
         """
         read = row.ids + list(row.given[:-1] or row.tokens)
         return {"prompt_token_ids": read}, SamplingParams(

@@ -12,11 +12,11 @@ missing import and becomes the top. If the top process has an import that is not
 and the process below becomes the top. When the answer is true, the top process has exactly the
 requested imports.
 
-The message ``{"run": seed}`` is followed by a message with the program's text, which tests a
+The message ``{"run": seed}`` is followed by a message with the text of a program that tests a
 solution. The top process forks two processes, the tester (T) and the solver (W). T reads the text
-and runs it, but the solution is executed by W: where the text calls ``exec(code, env)``, T sends
-the code and the variables to W, with the files in T's folder. W returns the variables that the code
-has set and the files that it has written.
+and runs it, but W executes the solution: where the text calls ``exec(code, env)``, T sends the code
+and the variables to W, with the files in T's folder. W returns the variables that the code has set
+and the files that the code has written.
 
 W is forked before the text is read, and sees only its own processes. W never gets the text of the
 test, and cannot write the verdict. T does not trust W's reply: T accepts only objects of known

@@ -164,8 +164,8 @@ class LocatedFunction:
     """A function of which only the location is known: the `def` is on ``line`` of ``file``, a path
     relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
     the package's dependency coverage is computed from these marks. If the rules are those of a
-    package, a prediction for a LocatedFunction must already be indented as in the file, because
-    ``indent`` is empty, so no indentation is added.
+    package, a prediction must already be indented as in the file: ``indent`` is empty, so no
+    indentation is added.
     """
 
     id: str | int

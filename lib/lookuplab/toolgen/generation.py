@@ -81,7 +81,7 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """Return the text that describes this use in the keys of stored answers. The rules
+        """Return the trigger and the rules as a text for the keys of stored answers. The rules
         ``given_signature`` and ``boundary`` are mentioned only if they are False.
         """
         rules = self.rules

@@ -23,7 +23,8 @@ from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.work import processors
 
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-# how many full answers are cached; runs with other models or thresholds often need the same answers
+# how many answers to ``complete`` without ``wanted`` are cached; runs with other models or
+# thresholds often need the same answers
 REMEMBERED = 5_000
 # Matches one token of Python code. The groups "comment" and "open..." match only if the comment or
 # the string goes on to the end of the text. A complete string sets no group.
@@ -46,8 +47,8 @@ _LEXEME = re.compile(
 class JediTool:
     """The paper's TOOL-COMPLETE. Several threads may use one JediTool at the same time.
 
-    Full answers and the repositories' digests are cached, so a repository must not change while a
-    JediTool is in use.
+    Lists of all completions (``complete`` without ``wanted``) and the repositories' digests are
+    cached, so a repository must not change while a JediTool is in use.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -63,8 +64,9 @@ class JediTool:
 
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
         from 0 in characters. If a name is ``wanted``, only this name is looked up, which is many
-        times faster. The answer then contains the name if and only if the full answer would; it may
-        contain other names as well. If Jedi gives no answer, the result has a ``failure``.
+        times faster. The answer then contains the name if and only if the list of all completions
+        would; it may contain other names as well. If Jedi gives no answer, the result has a
+        ``failure``.
         """
         question = completions, root, file, text, line, column
         try:

@@ -31,8 +31,8 @@ from lookuplab.paths import is_special
 # 1. Tokens
 
 DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut_deep_nesting``)
-# Matches DEEPEST nested operators, as in ``not not not x``. A pattern counts them, because, unlike
-# brackets, operators have no closing token.
+# Matches DEEPEST nested operators, as in ``not not not x``. Brackets are counted when they open and
+# close, but operators have no closing token, so a pattern looks for DEEPEST of them in a row.
 CHAIN = re.compile(
     rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )

@@ -30,8 +30,9 @@ def compared(
 
     The literal implementation may process only one in ``every`` items. Its times are then scaled up
     to all items. The ``n`` of its rows and of ``differing`` is the number of items that it
-    processed. In the first run, both implementations process only one in ``every`` items. Its time
-    includes the reading of files, which happens once, so it cannot be scaled up.
+    processed. In the first run, both implementations process only one in ``every`` items. The time
+    of the first run includes the reading of files. As each file is read only once, this time cannot
+    be scaled up.
     """
     rows = []
 

@@ -62,7 +62,7 @@ def clone(address: str, commit: str, folder: Path) -> str:
 
 def hidden(folder: Path) -> Path:
     """Return the hidden folder of a repository without a licence file. The clone is kept there so
-    that it is not cloned again.
+    that the repository is not cloned again.
     """
     return folder.with_name(f".{folder.name}")
 

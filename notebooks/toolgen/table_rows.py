@@ -129,8 +129,8 @@ class Metric:
 
     A metric is either the mean of a column, or a function of sums over functions:
 
-    - ``column`` names a column of the judged frame (``evaluation.ToolGen.judge_all``), which has a
-      number from 0 to 1, or None, for each function. By default it is named like the metric.
+    - ``column`` names a column of the judged frame (``evaluation.ToolGen.judge_all``). The column
+      has a number from 0 to 1, or None, for each function. By default it is named like the metric.
     - ``counts`` names the property of ``Corpus`` with the counts of each function, (n, k).
       ``value`` maps their sums, (..., k), to the metric, (...). If ``value`` is ``ratio``, the last
       count is the number of units over which the metric is a mean.
@@ -264,8 +264,8 @@ def repository_rows(frames: Frames, base: str = "base") -> Rows:
 
 
 def degenerate_rows(frames: Frames, base: str = "base") -> Rows:
-    """Return the percentage of bodies that do nothing, to which pylint never objects, and its
-    changes from ``base``.
+    """Return the percentage of bodies that do nothing, and its changes from ``base``. Pylint never
+    objects to such a body.
     """
     return metric_rows(frames, [one for one in METRICS if one.name == "degenerate_percent"], base)
 

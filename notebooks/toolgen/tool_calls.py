@@ -43,7 +43,7 @@ Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> answers
 
 
 def asked_questions(completion: Completion) -> list[Question]:
-    """Return the calls of the tool during one completion, which are kept in its ``record``."""
+    """Return the calls of the tool during one completion, from the completion's ``record``."""
     return [Question(**fields) for fields in cast("Rows", completion.record)]
 
 

@@ -271,7 +271,7 @@ class Call:
 
     ``name`` is the callable as written in the source, without its ``receiver``. The receiver is the
     object whose method is called, and None for a function. ``arguments`` are pairs (parameter,
-    expression), in which an unknown parameter is "". ``parameters`` maps the callable's parameters
+    expression); the parameter is "" if it is unknown. ``parameters`` maps the callable's parameters
     to their defaults. ``document`` is the callable's docstring, and ``summary`` is the first
     paragraph of this docstring.
     """

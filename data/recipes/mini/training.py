@@ -2,7 +2,7 @@
 
 One training loop serves all of them. It runs whole epochs from a seed, on a CPU or a GPU, and a
 killed run resumes from its last checkpoint. A training example is a pair (read, written) of token
-ids, of which only the written part is learned.
+ids; the model learns only the written part.
 
 Fine-tuning has another loop (``lookuplab.models.training``, Transformers' Trainer). The loop here
 differs in four ways. Batches have about equally many tokens, not equally many rows. Documents are
@@ -266,8 +266,8 @@ def pretrain(
 ) -> None:
     """Train a model to the end, and write it in fp16 with its card to the folder ``out``.
 
-    The folder ``work`` contains the checkpoint, which is saved every ``save_every`` steps, and
-    log.csv, which has the mean loss of every LOG_EVERY steps in nats per token.
+    The folder ``work`` contains the checkpoint and log.csv. The checkpoint is saved every
+    ``save_every`` steps. The log has the mean loss of every LOG_EVERY steps in nats per token.
     """
     # On a CPU, oneDNN keeps a program for each shape of a batch: 10 GB in 2,000 steps.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")

@@ -115,8 +115,8 @@ def change_rows(frame: pd.DataFrame) -> Rows:
 
 
 def loss_rows(frame: pd.DataFrame) -> Rows:
-    """Return, of the questions that FT answers right without a document, the percentage that it
-    answers wrong with a document. FT was trained without documents.
+    """Return how many of the questions that FT answers right without a document it answers wrong
+    with a document, in percent. FT was trained without documents.
     """
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):

@@ -21,10 +21,10 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the greatest of several rows of changes, with the condition "maximum", for a claim
     that says "up to".
 
-    The greatest true change is at least as large as each true change. So if all m lower ends hold
-    together, the largest of them is a lower end for the greatest change. To make them hold together
-    (Bonferroni's correction), each lower end is moved further from its change, by the factor that a
-    normal distribution gives.
+    The greatest true change is at least as large as each true change. So if every interval's lower
+    end is below its true change, the largest of these lower ends is below the greatest true change.
+    To make this true of all intervals at once (Bonferroni's correction), each lower end is moved
+    further from its change, by the factor that a normal distribution gives.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]

@@ -200,8 +200,8 @@ def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
 ) -> Rows:
     """Return one model's Table III at each threshold, with ``editsim_percent``,
-    ``calls_per_function``, and ``calls_percent``: the number of calls in percent of the number at
-    the first threshold.
+    ``calls_per_function``, and ``calls_percent``: the number of calls as a percentage of the
+    number at the first threshold.
 
     ``frames`` come from ``evaluation.judged_all``, and ``questions`` from ``questions_of``.
     Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the

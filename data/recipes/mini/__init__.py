@@ -16,7 +16,7 @@ def order(text: str) -> str:
 
 
 def split_of(text: str, parts: int) -> str:
-    """Return the split that a text belongs to. A hash of the text decides: one text in ``parts`` is
-    in "test", another one in "development", and all other texts are in "training".
+    """Return the split that a text belongs to. A hash of the text decides: of every ``parts``
+    texts, about one is in "test", one in "development", and all others are in "training".
     """
     return {0: "test", 1: "development"}.get(int(order(text), 16) % parts, "training")

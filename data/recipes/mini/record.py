@@ -84,7 +84,7 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
     """Write the answers of the store ``name`` ("completions", for example) to a Parquet file. The
     same answers give the same bytes.
 
-    Answers made under other conditions than the record's (``store.key_suffix``) are left out.
+    Answers made under conditions other than the record's (``store.key_suffix``) are left out.
     Raises UserError for an answer that would not be read back exactly.
     """
     order = {key: kind_of(name, key, answer) for key, answer in answers.items() if "@" not in key}

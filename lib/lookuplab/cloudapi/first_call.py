@@ -177,8 +177,8 @@ def strip_backticks(text: str) -> str:
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """Return the positions (start, end) in ``text`` of the code that ``strip_backticks`` returns. A
-    search for the code itself might find the same call in the words before it.
+    """Return the positions (start, end) in ``text`` of the code that ``strip_backticks`` returns.
+    ``text.find(code)`` could be wrong, because words before the code may contain the same call.
     """
     answer = visible(text)
     begin = text.rindex(answer) if answer else len(text)

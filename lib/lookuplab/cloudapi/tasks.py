@@ -26,8 +26,8 @@ class ApiTask:
     """One task: to complete ``prompt`` with a valid call of any of ``targets``. The targets are API
     ids; the first is the API that the comment in the prompt describes.
 
-    ``frequency`` is the API's class ("high", "medium" or "low"). The task was made
-    from a table of frequencies; if this table has no classes, the class is that of ``count_name``.
+    ``frequency`` is the API's class ("high", "medium" or "low"). It comes from the table of
+    frequencies from which the task was made or, if this table has no classes, from ``count_name``.
     ``count_name`` is the number of calls and definitions with the API's name, as in the paper.
     ``count_bound`` is the number of calls on the API's own client, or 0 if only names were counted.
     ``n_required`` is the number of required arguments.

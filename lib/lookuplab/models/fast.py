@@ -215,10 +215,10 @@ class Packed:
         attend: Callable[..., None],
         kept: torch.Tensor | None,
     ) -> torch.Tensor:
-        """Return the logits (kept, vocabulary) after the packed tokens with the indices ``kept``;
-        after every token if ``kept`` is None.
+        """Return the logits (kept, vocabulary) after the packed tokens with the indices ``kept``,
+        or, if ``kept`` is None, after every token.
 
-        oneDNN compiles a matrix product for each new number of rows, which takes as long as
+        oneDNN compiles a matrix product for each new number of rows. Compiling takes as long as
         computing the product for 256 rows. The number of rows is therefore rounded up to one of a
         few numbers by adding rows that are ignored. From 32 rows on, this adds less than a quarter.
         """

@@ -508,8 +508,9 @@ def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
     """
 
     def pattern(pieces: str) -> str:
-        """Return a regular expression that reads a text only once: each part after incomplete
-        characters is taken where it is found first (an atomic group).
+        """Return a regular expression that matches the text of ``pieces``, with any non-ASCII
+        characters in the place of incomplete ones. It reads a text only once: what follows an
+        incomplete character is taken where it is found first (an atomic group).
         """
         first, *others = map(re.escape, re.split(f"{UNFINISHED}+", pieces))
         return first + "".join(rf"(?>[^\x00-\x7f]+?{part})" for part in others)

@@ -559,8 +559,8 @@ def number(value: float) -> str:
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
     """Yield the comparisons of the claim's test, without numbers: some for each of the ``models``
-    or, in a test of ``sizes``, one for each two neighbouring sizes in a family. Raises ValueError
-    if the test has no known form.
+    or, in a test of ``sizes``, one for each pair of neighbouring sizes in a family. Raises
+    ValueError if the test has no known form.
     """
     families = by_family(models)
     subjects = models
@@ -748,8 +748,8 @@ def _p_value(distance: float, side: float) -> float:
 
 
 def _number(row: _Row, of: str = "") -> tuple[Rate, str, float]:
-    """Return (our number, its n in words, the paper's number). The text ``of`` (" pairs") is put
-    after the n.
+    """Return (our number, its n in words, the paper's number). ``of`` is a word to put
+    after the n, such as " pairs".
     """
     within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
     n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"

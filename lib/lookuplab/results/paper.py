@@ -44,7 +44,7 @@ def attach(
     """Return a copy of a frame of artifact rows with the column ``paper_value``: the paper's number
     for the same quantity, or NaN if the paper does not report it.
 
-    The frame needs the columns ``paper`` and ``artifact``; arguments of these names add them.
+    The frame needs the columns ``paper`` and ``artifact``, or they are passed as arguments.
     ``roles`` says which model of the paper a model of ours stands for: {"mini-small":
     "StarCoder2-3B"} compares the smallest model of our family with the smallest of the paper's. A
     model without a role is looked up under its own name. Raises UserError if a role is not a model

@@ -385,9 +385,9 @@ def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 def _draw_keys(
     figure: Figure, title: str, keys: Mapping[str, Style], rows: pd.DataFrame, interval: Style
 ) -> None:
-    """Draw the title and, below it, one legend for all panels, in which ``keys`` maps labels to
-    styles. The legend also explains the intervals and the paper's diamonds. It states n if all rows
-    have the same n.
+    """Draw the title and, below it, one legend for all panels. ``keys`` are the legend's entries,
+    {label: style}. The legend also explains the intervals and the paper's diamonds. It states n if
+    all rows have the same n.
     """
     styles = dict(keys)
     if rows.ci_low.notna().any():
@@ -435,8 +435,8 @@ def _wrap(text: str, width: int) -> str:
 
 
 def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[str, Style]:
-    """Return a legend, {label: style}. A label is a name from ``kinds``. The n of the name's
-    rows is added if it is the same for all of them, but not for all names.
+    """Return a legend, {label: style}. A label is a name from ``kinds``. If all rows of the
+    name have the same n, but not all rows of the table do, this n is added to the label.
     """
     keys = {}
     for name, look in kinds.items():

@@ -197,9 +197,10 @@ def compare(
     """Compare the files of both sides: ``old`` is committed, ``new`` is fresh.
 
     ``makers`` maps each artifact to its notebook. ``on_demand`` are the artifacts that a run of all
-    notebooks does not make again, so they may still be the committed files. If it is None, only the
-    artifacts in ``makers`` and the log of answers are compared. A folder without committed files is
-    taken to be the user's own, and is ignored. Raises UserError if nothing is left to compare.
+    notebooks does not make again, so they may still be the committed files. Without ``on_demand``,
+    only the artifacts in ``makers`` and the log of answers are compared. A folder without committed
+    files is taken to be the user's own, and is ignored. Raises UserError if nothing is left to
+    compare.
     """
     papers = {file.split("/")[0] for file in old}
 

@@ -13,14 +13,14 @@ and the process below becomes the top. When the answer is true, the top process 
 requested imports.
 
 The message ``{"run": seed}`` is followed by a message with the text of a program that tests a
-solution. The top process forks two processes, the tester (T) and the solver (W). T reads the text
-and runs it, but W executes the solution: where the text calls ``exec(code, env)``, T sends the code
-and the variables to W, with the files in T's folder. W returns the variables that the code has set
-and the files that the code has written.
+solution. The top process forks two processes, the *tester* and the *solver*. The tester reads the
+text and runs it, but the solver executes the solution: where the text calls ``exec(code, env)``,
+the tester sends the code and the variables to the solver, with the files in the tester's folder.
+The solver returns the variables that the code has set and the files that the code has written.
 
-W is forked before the text is read, and sees only its own processes. W never gets the text of the
-test, and cannot write the verdict. T does not trust W's reply: T accepts only objects of known
-classes, and no file that would replace one of the test's files.
+The solver is forked before the text is read, and sees only its own processes. It never gets the
+text of the test, and cannot write the verdict. The tester does not trust the solver's reply: it
+accepts only objects of known classes, and no file that would replace one of the test's files.
 """
 
 import _socket
@@ -50,12 +50,13 @@ if TYPE_CHECKING:
 
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # the description of an error is cut to this number of characters
-ENDED = "the test was ended"  # the error if T ends without a verdict
-GONE = "ended before its test did"  # the error if W ends, or closes its end of the connection
+ENDED = "the test was ended"  # the error if the tester ends without a verdict
+# the error if the solver ends, or closes its end of the connection
+GONE = "ended before its test did"
 # the largest number of files, and of bytes in them, that one process sends to the other
 SENT_FILES, SENT_BYTES = 1000, 1 << 27
-# T accepts only objects whose classes are defined in SENT_PACKAGES. CALLED are functions and
-# classes that T may call to rebuild the objects.
+# the tester accepts only objects whose classes are defined in SENT_PACKAGES; CALLED are functions
+# and classes that it may call to rebuild the objects
 SENT_PACKAGES = """
     builtins collections datetime decimal fractions numpy pandas pyarrow pytz scipy sklearn
     tensorflow torch xgboost zoneinfo
@@ -92,8 +93,8 @@ def read(end: int) -> "Any":
 
 
 class Placeholder:
-    """Stands for a part of an object from W if T does not accept the class of this part. An example
-    is a function inside an estimator.
+    """Stands for a part of an object from the solver if the tester does not accept the class of
+    this part. An example is a function inside an estimator.
     """
 
     def __init__(self, *_: object):
@@ -139,7 +140,7 @@ def arrow(content: "tuple[Any, ...]") -> "Any":
     return array
 
 
-# function that a pickle names -> function that T calls instead
+# function that a pickle names -> function that the tester calls instead
 REPLACED = {
     "dtype": dtype,
     "_load_from_bytes": storage,
@@ -154,9 +155,9 @@ Unpickler: "Any" = pickle._Unpickler
 
 
 class SentUnpickler(Unpickler):
-    """Reads untrusted objects that W sent. It accepts only objects of known classes, and calls only
-    known functions to make them. It refuses an object with an attribute that hides a method of the
-    object's class.
+    """Reads untrusted objects that the solver sent. It accepts only objects of known classes, and
+    calls only known functions to make them. It refuses an object with an attribute that hides a
+    method of the object's class.
     """
 
     dispatch = dict(Unpickler.dispatch)  # noqa: RUF012
@@ -204,7 +205,9 @@ class SentUnpickler(Unpickler):
 
 
 class Sent(pickle.Unpickler):
-    """Reads, in W, the objects that T sent. They are trusted: T runs no code of the model."""
+    """Reads, in the solver, the objects that the tester sent. They are trusted, because the tester
+    runs no code of the model.
+    """
 
     def find_class(self, module: str, name: str) -> "Any":
         return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
@@ -240,9 +243,9 @@ def write_file(path: str, content: "bytes | None") -> None:
 
 
 def test(requests: int, verdicts: int, solver: "Any") -> None:
-    """Do the work of T: read the program's text from ``requests``, run it, and write the error, or
-    "" if there is none, to ``verdicts``. When the text calls ``exec``, W executes the solution.
-    ``solver`` is the connection to W.
+    """Do the work of the tester: read the program's text from ``requests``, run it, and write the
+    error, or "" if there is none, to ``verdicts``. When the text calls ``exec``, the solver
+    executes the solution. ``solver`` is the connection to the solver.
     """
     text = read(requests)
     received = set()
@@ -258,8 +261,8 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
         if error:
             raise Failed(str(error))
         for path, content in files.items():
-            # a file from W must not be written through a link or outside T's folder, and must not
-            # replace a file of the test
+            # a file from the solver must not be written through a link or outside the tester's
+            # folder, and must not replace a file of the test
             inside = os.path.realpath(path) == f"{os.getcwd()}/{path}"
             if inside and (path in received or not os.path.exists(path)):
                 received.add(path)
@@ -281,15 +284,15 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
 
 
 class Failed(Exception):
-    """Raised in T if the solution failed in W. The message is the error as W described it, or GONE
-    if W sent no reply.
+    """Raised in the tester if the solution failed in the solver. The message is the error as the
+    solver described it, or GONE if it sent no reply.
     """
 
 
 def solve(tester: "Any") -> None:
-    """Do the work of W: execute the code that T sends. Send back the error ("" if there is none),
-    all variables that can be pickled, and the new and changed files. ``tester`` is the connection
-    to T.
+    """Do the work of the solver: execute the code that the tester sends. Send back the error (""
+    if there is none), all variables that can be pickled, and the new and changed files. ``tester``
+    is the connection to the tester.
     """
     if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
         copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
@@ -410,8 +413,8 @@ class Server:
         self.serve(imports)
 
     def judge(self, seed: int) -> "dict[str, Any]":
-        """Run one program in two new processes, the tester (T) and the solver (W). Return the
-        fields ``passed``, ``error`` and ``stopped`` of its outcome (``server.Outcome``).
+        """Run one program in two new processes, the tester and the solver. Return the fields
+        ``passed``, ``error`` and ``stopped`` of its outcome (``server.Outcome``).
         """
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())
@@ -429,9 +432,10 @@ class Server:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def process(self, role: str, seed: int, peer: int, *ends: int) -> None:
-        """Run T (if ``role`` is "tester") or W (if it is "solver") in a folder called ``role``,
-        under the limits. ``peer`` is the connection to the other process. For T, ``ends`` are two
-        file descriptors: one to read the text, and one to write the verdict. For W, there are none.
+        """Run the tester or the solver (``role``) in a folder called ``role``, under the limits.
+        ``peer`` is the connection to the other process. For the tester, ``ends`` are two file
+        descriptors: one to read the text, and one to write the verdict. For the solver, there are
+        none.
         """
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
@@ -452,8 +456,8 @@ class Server:
         test(requests, verdicts, connection)
 
     def watch(self, solver: int, tester: int, verdict: int) -> "dict[str, Any]":
-        """Wait until T writes the verdict, a limit is exceeded, or T ends without a verdict. Return
-        the fields of the outcome. Raises EOFError if the caller is gone.
+        """Wait until the tester writes the verdict or ends without one, or a limit is exceeded.
+        Return the fields of the outcome. Raises EOFError if the caller is gone.
         """
         deadline = time.monotonic() + self.limits["seconds"]
         server_bytes = resident_bytes(os.getpid())
@@ -495,7 +499,7 @@ class Server:
 def end_all() -> None:
     """End all descendants of this process, and collect their exit codes.
 
-    They first get half a second to end by themselves, so that the processor time of the solver (W)
+    They first get half a second to end by themselves, so that the processor time of the solver
     is counted. Then they are killed.
     """
     with contextlib.suppress(ChildProcessError):

@@ -97,11 +97,11 @@ class Program:
     @property
     def joined(self) -> str:
         """Return the text of a program that runs test and solution together in the solution's
-        process, W.
+        process (the solver).
 
-        W, too, is in the sandbox. A solution that ends W early does not pass, because the program's
-        last line must set a variable to a secret random word. But a malicious solution can search
-        for the word, or change how the test compares.
+        The solver, too, is in the sandbox. A solution that ends it early does not pass, because the
+        program's last line must set a variable to a secret random word. But a malicious solution
+        can search for the word, or change how the test compares.
         """
         word = secrets.token_hex()
         code = f"exec({self.text!r}, {{'__name__': '__main__'}})\nended = {word!r}"

@@ -227,7 +227,7 @@ class DecodingRow:
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
         if decoding.temperature > 0:
-            # Random numbers in [0, 1): one for each token, and an additional one. With this one,
+            # Random numbers in [0, 1): one for each token, and an additional one. With the latter,
             # a finished row draws tokens that are ignored, until it leaves the batch.
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)

@@ -138,8 +138,8 @@ def begin(share: str) -> record.Audit:
 
 
 def audit_file() -> Path:
-    """Return the path of the file that describes an unfinished audit. New answers go to the
-    stores.
+    """Return the path of the file that describes an unfinished audit. The audit's new answers are
+    not in this file, but in the stores.
     """
     return paths.RUNS / "audit" / "audit.json"
 

@@ -229,7 +229,7 @@ def split_text(text: str, most: int) -> list[str]:
     semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
-    # no cut within parentheses, that is, where the next parenthesis closes
+    # no cut within parentheses: the next parenthesis must not be a closing one
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
         if found and len(found[-1]) + len(part) < most:
             found[-1] += f" {part}"

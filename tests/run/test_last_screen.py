@@ -1,8 +1,11 @@
 """Tests what a run's last lines show."""
 
+import subprocess
+
 import pandas as pd
 import pytest
 
+from lookuplab import paths
 from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
 from lookuplab.run.commands import run
 
@@ -32,3 +35,19 @@ def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeyp
     monkeypatch.setattr(run, "WIDTH", 50)
     table, rest = run.artifact_lines(place)
     assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
+
+
+def test_a_run_that_replaced_committed_files_says_how_to_undo_that_from_any_folder(kit):
+    place = paths.make_folder(kit.root / "figures" / "mini" / "demo") / "all counts"
+    files = [place.with_suffix(suffix) for suffix in (".csv", ".json")]
+    git = ["git", "-C", kit.root, "-c", "user.name=n", "-c", "user.email=e"]
+    for file in files:
+        file.write_text("1")
+    for words in (["init", "-q"], ["add", "figures"], ["commit", "-q", "-m", "m"]):
+        subprocess.run(git + words, check=True)
+    assert run.undo_hint([place]) == ""
+    files[1].write_text("2")
+    said = run.undo_hint([place])
+    assert said.count("\n") == 0
+    subprocess.run(said.partition("to undo: ")[2], shell=True, check=True, cwd="/")
+    assert files[1].read_text() == "1"

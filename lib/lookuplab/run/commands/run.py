@@ -5,6 +5,7 @@ profile, ``list``, which names the notebooks, and ``draw``, which redraws their 
 import io
 import json
 import os
+import shlex
 import sys
 import textwrap
 import time
@@ -22,7 +23,7 @@ from lookuplab.models.completions import JUDGED
 from lookuplab.models.names import is_mini
 from lookuplab.models.record import RECORD_VARIABLE
 from lookuplab.models.store import canonical, digest
-from lookuplab.results.provenance import relative
+from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cluster import connect
 from lookuplab.run.commands import claim, command, pairs
@@ -100,12 +101,29 @@ def run(
     part = part_of(shard)
     code = execute([job], 1, scheduler, dry_run, again=True, part=part)
     if code == 0 and part.draws and not dry_run:
-        for id in job.notebook.artifacts:
-            click.echo("\n".join(artifact_lines(job.place.parent / id)))
+        places = [job.place.parent / id for id in job.notebook.artifacts]
+        for place in places:
+            click.echo("\n".join(artifact_lines(place)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if job.path_beside(f".{JUDGED}").is_file():
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
+        if line := undo_hint(places):
+            click.echo(line)
     sys.exit(code)
+
+
+def undo_hint(places: Sequence[Path]) -> str:
+    """Return a line that says how to undo a run's changes to committed artifacts; "" if there are
+    none. ``places`` are the paths of the artifacts' files without suffix.
+
+    Every run changes at least the JSON, from which ``lookuplab verify`` sees that the artifact was
+    made again.
+    """
+    files = (f"{place}.*" for place in places)
+    changed = places and git("diff", "--name-only", "--relative", "--", *files)
+    told = "committed files that this run replaced (numbers are in the CSV, not in the JSON)"
+    undo = f"git -C {shlex.quote(str(paths.ROOT))} checkout --"
+    return f"{told}; to undo: {undo} {shlex.join(changed.splitlines())}" if changed else ""
 
 
 def artifact_lines(place: Path) -> Iterator[str]:

@@ -38,7 +38,12 @@ BAD = """\
 [1] | line 2: not an object; each line must be
 {"candidate": 3} | line 2: the field 'candidate' must be of type str
 {"provider": "gcp"} | line 2: provider is 'gcp'; it must be
-{"client": "s4"} | line 2: no client 's4'"""
+{"client": "s4"} | line 2: no client 's4'
+{"token_logprobs": "-1"} | line 2: the field 'token_logprobs': its logits or
+{"token_logprobs": [-1, null]} | line 2: the field 'token_logprobs': its logits
+{"logprobs": [NaN]} | line 2: the field 'logprobs': its logits or
+{"logprobs": [-0.5, 1]} | 'logprobs': a log-probability above 0 (1)
+{"token_logprobs": [-1], "tokens": []} | 1 log-probabilities of 0 tokens"""
 
 
 @pytest.mark.parametrize("bad", BAD.splitlines())

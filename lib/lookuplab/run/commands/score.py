@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from lookuplab.errors import UserError, check_choice, check_memory
+from lookuplab.models.store import logprobs_fault
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cluster import connect
 from lookuplab.run.commands import Group, claim_file, command, keep_inputs
@@ -112,6 +113,7 @@ def judge_file(
             nulls.append(number)
             record[given[0]] = ""
         try:
+            check_logprobs(record)
             task, completion = read(record)
         except UserError as error:
             raise UserError(f"{file}, line {number}: {error}") from None
@@ -131,6 +133,14 @@ def judge_file(
     if samples and len(numbers := {*times.values()}) > 1:
         click.echo(f"samples of a task: {min(numbers)} to {max(numbers)}", err=True)
     return records, judged(benchmark, pairs).assign(model="")
+
+
+def check_logprobs(record: Line) -> None:
+    """Raise UserError if a line has invalid log-probabilities (``models.store.logprobs_fault``)."""
+    for name in ("token_logprobs", "logprobs"):
+        given = record.get(name)
+        if given is not None and (fault := logprobs_fault(given, record.get("tokens"))):
+            raise UserError(f"the field {name!r}: {fault}")
 
 
 def check_fields(record: Line, **types: Any) -> None:

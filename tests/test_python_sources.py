@@ -148,3 +148,10 @@ def test_pip_runs_no_module_of_the_user_s_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert python_sources.download(tmp_path / "wheels", "--no-index", "nothing-of-this-name")
     assert not (tmp_path / "marker").exists()
+
+
+def test_the_pinned_versions_are_those_of_the_constraints():
+    constraints = (python_sources.paths.ROOT / "constraints.txt").read_text().lower()
+    lines = python_sources.PINS.read_text().splitlines()
+    pins = {line.partition(" ")[0] for line in lines if "--hash" in line}
+    assert pins and pins <= set(constraints.replace("_", "-").replace(";", " ").split())

@@ -4,6 +4,7 @@ tests the marked corpus, its statistics, and marks without code.
 
 import json
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -128,6 +129,17 @@ def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     assert "file: does not parse" in done.output
     reason = "crashed" if is_machine else "error in Jedi: crashed 3 times"
     assert f"{4:>7}  call: {reason}\n" in done.output
+
+
+def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
+    functions = extract(repository).functions
+    store = tmp_path / "marks"
+    with patch.object(marking, "find_marks", wraps=find_marks) as asked:
+        first = marked_records(functions[:3], workers=1, store=store)
+        assert marked_records(functions, workers=1, store=store)[:3] == first
+        (repository / "other.py").write_text("x = 1\n")
+        marked_records(functions, workers=1, store=store)
+    assert [call.args[0] for call in asked.call_args_list] == functions * 2
 
 
 def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(

@@ -435,21 +435,18 @@ class CompletionStore(AnswerStore):
         """Return why a completion is invalid, or "" if it is valid. It is invalid if a number is
         not finite, if something is missing, or if fields contradict each other.
         """
-        tokens, logprobs, margin = (answer[name] for name in ("tokens", "token_logprobs", "margin"))
+        text, tokens, numbers = (answer[name] for name in ("text", "tokens", "token_logprobs"))
+        margin = answer["margin"]
         counts = [*answer["token_ids"], *(answer.get(f"prompt_{what}", 0) for what in COUNTED)]
-        numbers = [*(logprobs or ()), 0 if margin is None else margin]
-        reason = ""
-        if not all(type(one) in (int, float) and abs(one) < math.inf for one in numbers):
-            reason = NOT_NUMBERS
-        elif logprobs is not None and len(logprobs) != len(tokens):
-            reason = f"{len(logprobs)} log-probabilities of {len(tokens)} tokens"
-        elif max(logprobs or [0]) > ROUNDING:
-            reason = f"a log-probability above 0 ({max(logprobs)})"
+        reason = "" if margin is None or _is_finite(margin) else NOT_NUMBERS
+        reason = reason or ("" if numbers is None else logprobs_fault(numbers, tokens))
+        if reason:
+            pass
         elif not all(type(count) is int and count >= 0 for count in counts):
             reason = "its token ids or token counts are not whole numbers of at least 0"
         elif len(answer["token_ids"]) not in (0, len(tokens)) or (
             # a scored text may be a special token, which adds no text
-            tokens and answer["finish_reason"] != "scored" and "".join(tokens) != answer["text"]
+            tokens and answer["finish_reason"] != "scored" and "".join(tokens) != text
         ):
             reason = "its tokens do not spell its text"
         elif answer["finish_reason"] not in FINISH_REASONS:
@@ -462,6 +459,24 @@ class CompletionStore(AnswerStore):
         # a notebook inherits $PWD, although its working directory is another folder.
         stated = paths.expand_path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
         return Path(os.environ.get("PWD", ""), stated).absolute()
+
+
+def logprobs_fault(logprobs: Any, tokens: Any = None) -> str:
+    """Return why a text's log-probabilities are invalid, or "" if they are valid. Each of them must
+    be finite and, apart from rounding, at most 0. If ``tokens`` is a list, each token must have a
+    log-probability.
+    """
+    if not isinstance(logprobs, list | tuple) or not all(map(_is_finite, logprobs)):
+        return NOT_NUMBERS
+    if isinstance(tokens, list | tuple) and len(logprobs) != len(tokens):
+        return f"{len(logprobs)} log-probabilities of {len(tokens)} tokens"
+    if max(logprobs, default=0) > ROUNDING:
+        return f"a log-probability above 0 ({max(logprobs)})"
+    return ""
+
+
+def _is_finite(number: Any) -> bool:
+    return type(number) in (int, float) and abs(number) < math.inf
 
 
 def key_suffix(sandbox: bool = True) -> str:

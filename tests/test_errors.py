@@ -16,6 +16,12 @@ def test_a_misspelt_name_of_many_gets_the_three_nearest():
         check_choice("notebook", "tablee", names, ", see a")
 
 
+def test_names_that_contain_what_was_typed_come_first():
+    names = ["paper/fig7a_precision", "fig7a_precision", *(f"fig{n}a" for n in range(20, 30))]
+    with pytest.raises(UserError, match=r"must be fig7a_precision, paper/fig7a_precision, fig2"):
+        check_choice("notebook", "fig7a", names)
+
+
 NO_MEMORY = [
     MemoryError(),
     ImportError("libscipy.so: failed to map segment from shared object"),

@@ -48,9 +48,9 @@ class UserError(Exception):
 
 def check_choice(what: str, value: object, choices: Collection[object], others: str = "") -> None:
     """Raise UserError if ``value`` is not among the choices. The message begins with ``what`` and
-    names the choices, the most similar first. If there are more than ten, it names the three most
-    similar choices and says how many there are. ``others`` is the end of the message, and tells
-    where all choices are listed.
+    names the choices: first those that contain ``value``, then the most similar ones. If there are
+    more than ten, it names three of them and says how many there are. ``others`` is the end of the
+    message, and tells where all choices are listed.
     """
     if value in [*choices]:  # in a list, because a set cannot look up a value without a hash
         return
@@ -58,8 +58,10 @@ def check_choice(what: str, value: object, choices: Collection[object], others: 
     most, rest = MOST_NAMED, ""
     if len(names) > MOST_NAMED:
         most, rest = 3, f" or another of {len(names)} choices"
-    near = ", ".join(difflib.get_close_matches(str(value), names, most, cutoff=0))
-    raise UserError(f"{what} is {value!r}; it must be {near}{rest}{others}")
+    holding = sorted((name for name in names if str(value) in name), key=len)
+    near = [*holding, *difflib.get_close_matches(str(value), names, most, cutoff=0)]
+    told = ", ".join([*dict.fromkeys(near)][:most])
+    raise UserError(f"{what} is {value!r}; it must be {told}{rest}{others}")
 
 
 def no_memory(text: str) -> bool:

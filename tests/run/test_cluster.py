@@ -25,10 +25,10 @@ from lookuplab.run.cli import cli
 PATIENCE = 300  # seconds; on a busy machine, one notebook takes a minute
 WAITS = """\
 import os, pathlib, time
-home = pathlib.Path(os.environ["LOOKUPLAB_HOME"])
-with open(home / "started", "a") as file:
+started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
+with open(started, "a") as file:
     print(tasks, file=file)
-while (home / f"wait{tasks}").exists():
+while tasks > 1 and pathlib.Path(str(started) + ".wait").exists():
     time.sleep(0.05)"""
 FUNCTIONS = """\
 def helper(x):
@@ -54,12 +54,9 @@ class Running:
         self.start("scheduler", "dask_scheduler --port 0 --scheduler-file", str(file))
         wait_for(lambda: file.exists() and file.read_text())
         self.address = json.loads(file.read_text())["address"]
-        for number in range(workers):
-            self.start_worker(number)
-
-    def start_worker(self, number):
         options = "--nthreads 1 --memory-limit 0 --no-nanny --local-directory"
-        self.start(number, f"dask_worker {self.address} {options}", str(self.folder))
+        for number in range(workers):
+            self.start(number, f"dask_worker {self.address} {options}", str(folder))
 
     def start(self, name, command, place):
         variables = os.environ | {"LOOKUPLAB_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
@@ -86,41 +83,49 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
-def test_a_sweep_outlives_a_killed_worker_and_keeps_what_was_done_when_the_scheduler_dies(
-    kit, tmp_path
-):
+def started(kit, count):
+    """Wait until ``count`` notebooks have started, and return the lines that they wrote."""
+    file = kit.root / "started"
+    wait_for(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
+    return file.read_text().splitlines()
+
+
+def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, tmp_path):
     kit.notebook("counts", WAITS, kit.saves)
-    waits = [kit.root / "wait2", kit.root / "wait3"]
-    for wait in waits:
-        wait.touch()
-    sweep = "sweep counts -p tasks=[1,2,3]"
-
-    def started(*tasks):
-        file = kit.root / "started"
-        wait_for(lambda: file.exists() and file.read_text().split() == [*tasks])
-
+    (kit.root / "started.wait").touch()
     with (
-        closing(Running(tmp_path, kit.root, 1)) as running,
-        kit.begin(f"{sweep} --scheduler {running.address}") as process,
+        closing(Running(tmp_path, kit.root)) as running,
+        kit.begin(f"sweep counts -p tasks=[1,2,3] --scheduler {running.address}") as process,
     ):
-        started("1", "2")
+        started(kit, 3)  # the first is done, and each worker runs one of the others
         # the first notebook's result has arrived
         wait_for(lambda: [*(kit.root / "runs").rglob("*.ran")])
         running.kill(0)
-        running.start_worker(1)
-        started("1", "2", "2")  # only the lost one runs again
-        waits[0].unlink()
-        started("1", "2", "2", "3")
-        running.kill("scheduler")
+        (kit.root / "started.wait").unlink()
         _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 2 and "Traceback" not in said, said
-    assert f"error: the scheduler {running.address} no longer answers" in said
-    waits[1].unlink()
-    assert "2 of 3 notebooks are up to date" in kit.said(sweep)
+    assert process.returncode == 0, said
     [table] = (kit.root / "runs/sweeps").rglob("sweep.csv")
     assert table.read_text().splitlines()[1:] == [
         f'demo,counts,m,"all, tasks={n}",product,{n / 2:g},,,{n},,' for n in (1, 2, 3)
     ]
+    ran = "".join(sorted(started(kit, 4)))
+    assert ran in ("1223", "1233"), "only the lost one ran again"
+
+
+def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, tmp_path):
+    kit.notebook("counts", kit.saves, WAITS)
+    (kit.root / "started.wait").touch()
+    with (
+        closing(Running(tmp_path, kit.root, 1)) as running,
+        kit.begin(f"sweep counts -p tasks=[1,2] --scheduler {running.address}") as process,
+    ):
+        started(kit, 2)  # the first does not wait
+        running.kill("scheduler")
+        _, said = process.communicate(timeout=PATIENCE)
+    (kit.root / "started.wait").unlink()
+    assert process.returncode == 2 and "Traceback" not in said, said
+    assert f"error: the scheduler {running.address} no longer answers" in said
+    assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
 
 
 @pytest.mark.usefixtures("kit")

@@ -208,6 +208,14 @@ def starter():
         yield lambda *_: nullcontext(ours)
 
 
+class Begun(subprocess.Popen):
+    """A process that is killed at the end of its ``with`` block, so that no failed test waits."""
+
+    def __exit__(self, *error):
+        self.kill()
+        super().__exit__(*error)
+
+
 class Kit:
     """A checkout of the kit. ``notebook`` adds a notebook to it, and ``call`` runs the command line
     in it.
@@ -242,7 +250,7 @@ class Kit:
     def begin(self, command):
         """Start a command in a process of its own."""
         call = [sys.executable, "-m", "lookuplab", *command.split()]
-        return subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
+        return Begun(call, stderr=subprocess.PIPE, text=True)
 
     def output(self, name, profile="mini", paper="demo"):
         """Return what the cells of the executed copy printed."""

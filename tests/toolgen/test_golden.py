@@ -18,8 +18,6 @@ from lookuplab.toolgen.generation import JediTool, ToolUse, generate
 from lookuplab.toolgen.rules import rules_of
 
 GOLDEN = pd.read_csv(Path(__file__).with_name("golden.csv"))
-# without the large repository, for which Jedi and pylint need long
-GOLDEN = GOLDEN[~GOLDEN.id.str.startswith("seaborn/")].reset_index(drop=True)
 
 
 @cache

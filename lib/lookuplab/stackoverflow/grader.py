@@ -197,7 +197,9 @@ def _run_on_server(
     check_visible(python)
     kind = sandbox, python, limits
     servers: dict[Any, ForkServer] = vars(_thread)
-    return servers.setdefault(kind, ForkServer(*kind)).run(program)
+    if kind not in servers:
+        servers[kind] = ForkServer(*kind)
+    return servers[kind].run(program)
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:

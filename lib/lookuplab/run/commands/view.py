@@ -159,7 +159,8 @@ def broken_pairs(file: Path, count: int) -> Iterator[str]:
             firsts[task] = line
         elif line["right"] is not None and firsts.get(task, line)["right"]:
             asked[kind(line)] += 1
-            pairs += [line] * (not line["right"])
+            if not line["right"]:
+                pairs.append(line)
     yield "Right without a document, and wrong with one:\n"
     for key, count_of in Counter(map(kind, pairs)).most_common():
         yield f"- {key}: {count_of} of the {asked[key]} tasks that are right without a document"
@@ -169,8 +170,7 @@ def broken_pairs(file: Path, count: int) -> Iterator[str]:
         used.update([line["cluster"], kind(line)])
         first = firsts[line["model"], line["id"]]
         shown = line["prompt"].removesuffix(first["prompt"])
-        how = fault(line, shown) or "wrong"
-        yield f"\n## {line['id']}\n\n{kind(line)}: {how}"
+        yield f"\n## {line['id']}\n\n{kind(line)}: {fault(line, shown) or 'wrong'}"
         texts = {"Document": shown, "Prompt": first["prompt"], "Without it": first["completion"]}
         texts[f"With it: {why_wrong(line['columns'])}"] = line["completion"]
         for title, text in texts.items():

@@ -141,6 +141,18 @@ def index(tmp_path, monkeypatch, write_wheel):
     return lambda name, files: write_wheel(folder, name, "1.0", files)
 
 
+@pytest.fixture(autouse=True)
+def environment():
+    """Fail a test that leaves a variable of the kit changed, because the next test would see it."""
+
+    def variables():
+        return {name: value for name, value in os.environ.items() if name.startswith("LOOKUPLAB")}
+
+    before = variables()
+    yield
+    assert variables() == before
+
+
 @pytest.fixture
 def executed(tmp_path, monkeypatch):
     """Return a function that executes the cells of a notebook like a kernel, but in this process,

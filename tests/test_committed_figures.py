@@ -59,8 +59,6 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
     for profile in ("mini", "published"):
         shutil.copytree(paths.FIGURES / profile, tmp_path / profile)
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    # the command changes it, and monkeypatch restores it
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", "")
     before = {file: file.read_bytes() for file in tmp_path.rglob(f"{artifact}.[spt][vnx][gt]")}
     for file in before:
         file.unlink()

@@ -31,6 +31,8 @@ NO_TEXT = (
     "fetch the files from Software Heritage and count a folder of them, or JSON Lines with "
     "`content` and `path`; or count an older snapshot, bigcode/the-stack-dedup?data_dir=data/python"
 )
+# a name on the hub; a misspelt path must not make the user wait for an answer of the hub
+_ON_HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.py)(?<!\.jsonl)(?<!\.gz)(?<!\.parquet)")
 _CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")  # for code that cannot be parsed
 # matches an import of a package; {0} stands for the names of the packages, joined by |
 _IMPORT = r"(?m)^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
@@ -60,8 +62,6 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     scripts = sorted(
         path for path in (place, *place.rglob("*.py")) if path.suffix == ".py" and path.is_file()
     )
-    if place.suffix == ".py" and not scripts:
-        raise UserError(f"there is no file {source}")
     root = place if place.is_dir() else place.parent
     for script in scripts:
         yield str(script.relative_to(root)), source_text(script)
@@ -96,6 +96,8 @@ def _rows(source: str) -> Iterator[dict[str, Any]]:
         options |= {"path": str(place.resolve().parent), "data_files": place.name}
     elif place.is_dir():
         options["path"] = str(place.resolve())
+    elif place.exists() or not _ON_HUB.fullmatch(name):
+        raise UserError(f"no file or folder {name}; a data set on the hub is written owner/name")
     try:
         yield from datasets.load_dataset(**options, streaming=True)
     # ``datasets`` raises a dozen types of exceptions: no network, no data set, no access, ...

@@ -37,12 +37,14 @@ REQUIRED = {"model", "condition", "metric", "value"}
 @dataclass(frozen=True)
 class Artifact:
     """One table or figure of a notebook. The provenance records the wall time from ``begun``, the
-    creation of this object, to ``save``.
+    creation of this object, to ``save``. ``figures`` is the folder below which the files are; by
+    default, the environment decides (``place``).
     """
 
     paper: str
     name: str
     profile: str = "mini"
+    figures: Path | None = None
     begun: float = field(default_factory=time.monotonic)
     # Keys are (a number that ``quote`` returned, its n), both as texts. ``tell`` appends the n of
     # each number that its text quotes. A dictionary keeps the order, which a set would not.
@@ -55,11 +57,12 @@ class Artifact:
     @cached_property
     def place(self) -> Path:
         """Return the path of the artifact's files without suffix: ``<profile>/<paper>/<name>``
-        below the folder in the environment variable LOOKUPLAB_FIGURES, which the runner sets. If it
-        is not set, as in JupyterLab, the files go below ``runs``, because only the runner may
-        replace committed figures.
+        below the folder ``figures`` or, if that is None, the folder in the environment variable
+        LOOKUPLAB_FIGURES, which the runner sets. If it is not set either, as in JupyterLab, the
+        files go below ``runs``, because only the runner may replace committed figures.
         """
-        return figures_of(f"{self.paper}/{self.name}") / self.profile / self.paper / self.name
+        folder = Path(self.paper, self.name)
+        return (self.figures or figures_of(str(folder))) / self.profile / folder
 
     def save(
         self,

@@ -105,7 +105,8 @@ def test_the_scripts_of_a_folder_are_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("lost.py", "there is no file lost.py"),
+        ("lost", "no file or folder lost; a data set on the hub is written owner/name"),
+        ("code/lost.jsonl.gz", "no file or folder code/lost.jsonl.gz"),
         ("bigcode/the-stack-v2-dedup", "holds no text, only ids: fetch the files from"),
     ],
 )

@@ -4,7 +4,6 @@ profile, ``list``, which names the notebooks, and ``draw``, which redraws their 
 
 import io
 import json
-import os
 import shlex
 import sys
 import textwrap
@@ -12,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -371,14 +371,14 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
         raise UserError(f"{artifact} is a copy: name the original")
     chosen = profile_with_figures(profile or (notebooks[0].home if artifact else "mini"))
     drawn: list[str] = []
-    os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
+    made = {"Artifact": partial(Artifact, figures=chosen.figures)}
     for notebook in notebooks:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
             # outside a notebook, displaying a figure would only print its name
             with redirect_stdout(io.StringIO()):
-                exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
+                exec(notebook.drawing, made | notebook.parameters | recorded)
             drawn += notebook.artifacts
     if not drawn:
         raise UserError(

@@ -32,10 +32,10 @@ from lookuplab.run.cli import cli
 from lookuplab.run.commands import pairs
 from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.stackoverflow.ds1000 import load_problems, solution_of
-from lookuplab.toolgen.dependencies import expressions
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.marking import read_marks
 from lookuplab.toolgen.pairs import read_pairs
+from lookuplab.toolgen.similarity import expressions
 from lookuplab.toolgen.source import insert, location_of, read_source
 from lookuplab.work import hold_lock
 

@@ -27,8 +27,7 @@ from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
 from lookuplab.toolgen.evaluation import Original, with_prediction
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import Vocabulary
-from lookuplab.toolgen.jedi_tool import ask_tool, suggestions
-from lookuplab.toolgen.jedi_worker import ToolAnswer, forget
+from lookuplab.toolgen.jedi_tool import ToolAnswer, ask_tool, forget, suggestions
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES, Message, relevant_messages

@@ -127,7 +127,7 @@ def write_modules(tmp_path):
 
 
 @pytest.mark.parametrize("contained", [False, True])
-@pytest.mark.parametrize("start", [ITSELF, "jedi_worker import start", "success import start"])
+@pytest.mark.parametrize("start", [ITSELF, "jedi_tool import start", "success import start"])
 def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start, contained):
     """This holds whatever imports the modules, and whatever their names are."""
     ask = analyser(start, contained)

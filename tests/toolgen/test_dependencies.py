@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lookuplab.toolgen.dependencies import (
+from lookuplab.toolgen.evaluation import dependencies_of
+from lookuplab.toolgen.similarity import (
+    code_bleu_counts,
     count_covered,
-    dependencies_of,
     expressions,
     package_2023_coverage,
     package_coverage,
 )
-from lookuplab.toolgen.similarity import code_bleu_counts
 from lookuplab.toolgen.source import leaves, location_of, whole_tokens
 
 BASE = """LEVEL = 3
@@ -114,8 +114,8 @@ EARLIER = """
 import math, parso, sys
 from pathlib import Path
 from types import SimpleNamespace
-from lookuplab.toolgen.dependencies import expressions
-from lookuplab.toolgen.jedi_worker import environment, install, own_keys
+from lookuplab.toolgen.jedi_tool import environment, install, own_keys
+from lookuplab.toolgen.similarity import expressions
 
 install()
 earlier = {Path(f"{n}.py"): SimpleNamespace(last_used=math.inf) for n in range(600)}

@@ -16,8 +16,7 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import Generations, ToolUse, generate
-from lookuplab.toolgen.jedi_tool import JediTool, suggestions, unsaved_file
-from lookuplab.toolgen.jedi_worker import ToolAnswer
+from lookuplab.toolgen.jedi_tool import JediTool, ToolAnswer, suggestions, unsaved_file
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import RULES
 from lookuplab_notebooks.performance.literal import Writer

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from lookuplab.toolgen import jedi_worker
+from lookuplab.toolgen import jedi_tool
 from lookuplab.toolgen.functions import extract, locate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import buffer_at, candidates
@@ -62,7 +62,7 @@ def test_answers_about_real_functions_are_those_of_plain_jedi():
         for token in list(candidates(function))[1::8]:
             text = buffer_at(function.lines(), function, token)
             place = repository, function.file, text, token.line, token.column
-            plain = jedi_worker.completions(*place)
+            plain = jedi_tool.completions(*place)
             assert plain.names and [JediTool().complete(*place) for _ in range(2)] == [plain] * 2
 
 
@@ -71,14 +71,14 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from jedi.inference.base_value import ValueSet
-from lookuplab.toolgen import jedi_worker
+from lookuplab.toolgen import jedi_tool
 
-jedi_worker.install()
+jedi_tool.install()
 both = ValueSet([5, 3]) | ValueSet.from_sets([ValueSet([9, 5]), ValueSet([1])])
 assert list(both) == [5, 3, 9, 1] and list(both & ValueSet([1, 9])) == [9, 1]
 assert both == ValueSet([1, 9, 5, 3]) and hash(both) == hash(ValueSet([1, 9, 5, 3]))
 state = SimpleNamespace(project=SimpleNamespace(path=Path(sys.argv[1])))
-for one in jedi_worker.references._find_project_modules(state, []):
+for one in jedi_tool.references._find_project_modules(state, []):
     print(one.path.name)
 """
 
@@ -103,7 +103,7 @@ parts = base_value, dynamic_arrays, filters, flow_analysis, imports, references,
 parts += filters._AbstractUsedNamesFilter, parso.cache
 before = [dict(vars(one)) for one in parts]
 import lookuplab.toolgen.evaluation  # and all others, but for the training
-assert "lookuplab.toolgen.jedi_worker" in sys.modules
+assert "lookuplab.toolgen.jedi_tool" in sys.modules
 for one, then in zip(parts, before):
     print(*(name for name, value in vars(one).items() if then.get(name) is not value), end="")
 assert type(base_value.NO_VALUES._set) is frozenset

@@ -117,7 +117,7 @@ def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     command fails if harmless code ends the process, too, because the machine is then at fault.
     """
     (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "thing that ended"))
-    end_analyser(jedi_tool, "jedi_worker", "completions", "os.abort()" if is_machine else "0")
+    end_analyser(jedi_tool, "jedi_tool", "completions", "os.abort()" if is_machine else "0")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
     done = CliRunner().invoke(cli, ["data", "mark", str(repository), "-o", str(file), "-j1"])

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from lookuplab import paths
-from lookuplab.toolgen import dependencies, evaluation, success
+from lookuplab.toolgen import evaluation, success
 from lookuplab.toolgen.analysers import WorkerLost
 
 SOURCE = '''def helper(x):
@@ -81,7 +81,7 @@ def test_what_the_machine_has_lost_is_said_and_no_success(score, tmp_path, monke
     ("user", "module", "function", "analyser", "column"),
     [
         (success, "success", "findings", "pylint", "passed"),
-        (dependencies, "jedi_worker", "own_keys", "Jedi", "dependencies"),
+        (evaluation, "jedi_tool", "own_keys", "Jedi", "dependencies"),
     ],
 )
 def test_code_that_ends_an_analyser_is_named_and_counted_and_no_verdict(

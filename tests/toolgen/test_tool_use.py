@@ -10,8 +10,7 @@ from scripted_model import END, scripted
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.toolgen.generation import ToolUse, Vocabulary
-from lookuplab.toolgen.jedi_tool import ends_after_dot
-from lookuplab.toolgen.jedi_worker import ToolAnswer
+from lookuplab.toolgen.jedi_tool import ToolAnswer, ends_after_dot
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES, rules_of
 from lookuplab_notebooks.toolgen.doubt import doubting

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lookuplab.models.completions import Model
 
 OPENAI = "openai:"
+KEY_VARIABLE = "OPENAI_API_KEY"  # the environment variable with the API key of remote models
 VLLM = "vllm:"  # before a checkpoint's name, this prefix makes vLLM run the checkpoint
 ADAPTER = "adapter_config.json"
 # option -> the types that its value may have, and these types in words

@@ -50,7 +50,7 @@ from lookuplab.models.completions import (
     Requests,
     visible,
 )
-from lookuplab.models.names import OPENAI, split_options
+from lookuplab.models.names import KEY_VARIABLE, OPENAI, split_options
 from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
 from lookuplab.work import say
@@ -61,7 +61,6 @@ with needs("remote"):
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path; no user or query
 RETRIES = 5

@@ -22,6 +22,7 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.names import (
+    KEY_VARIABLE,
     OPENAI,
     VLLM,
     bare_name,
@@ -36,7 +37,6 @@ from lookuplab.run import downloads
 from lookuplab.run.notebooks import PROFILES, Notebook, all_notebooks, profile_names
 from lookuplab.stackoverflow.corpus import PUBLISHED
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 # tasks whose frequency classes were counted in public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
 # the smallest sensible value of a notebook's parameter, if it is not 0

@@ -25,16 +25,11 @@ from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
     answer_all,
+    ask_worker,
     joined_reasons,
     judgement_key,
     repository_digest,
     within_imports,
-)
-from lookuplab.toolgen.dependencies import (
-    count_covered,
-    dependencies_of,
-    package_2023_coverage,
-    package_coverage,
 )
 from lookuplab.toolgen.functions import (
     Filters,
@@ -43,9 +38,9 @@ from lookuplab.toolgen.functions import (
     without_comments,
 )
 from lookuplab.toolgen.generation import FUNCTION_DECODING, Generations, ToolModel
+from lookuplab.toolgen.jedi_tool import own_keys
 from lookuplab.toolgen.marking import marked_records
-from lookuplab.toolgen.pairs import ModelKind, kind_of, prompt_text
-from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.toolgen.rules import PAPER_RULES, ModelKind, Rules, prompt_text
 from lookuplab.toolgen.similarity import (
     COLUMNS,
     blank_strings,
@@ -53,8 +48,12 @@ from lookuplab.toolgen.similarity import (
     bleu_counts,
     code_bleu,
     code_bleu_counts,
+    count_covered,
+    expressions,
     identifiers,
+    package_2023_coverage,
     package_2023_text,
+    package_coverage,
     package_text,
     similarities,
 )
@@ -228,7 +227,7 @@ class ToolGen(Benchmark[Original]):
         if isinstance(model, ToolModel):
             return replace(self, prompts={prompt.id: prompt for prompt in model.prompts()})
         if isinstance(model, LocalModel):
-            return replace(self, kind=kind_of(model.config))
+            return replace(self, kind="decoder" if model.causal else "encoder-decoder")
         return self
 
     def prompt(self, task: Original) -> Prompt:
@@ -456,3 +455,18 @@ def _ask(root: Path, file: str, asked: Callable, *question: Any) -> tuple[object
         return asked(root, file, *question), ""
     except WorkerLost as lost:
         return None, str(lost)
+
+
+def dependencies_of(root: Path, file: str, text: str, location: Location) -> list[str]:
+    """Return the dependencies of the function at ``location`` in ``text``, the content of ``file``
+    below ``root``. They are keys such as ``foo().a``. A key that the body uses several times is in
+    the list once.
+
+    Raises WorkerLost if Jedi takes too long, crashes or raises an exception, and does so again in a
+    new process.
+    """
+    first = location.body_line
+    last = location.end_line
+    body = "\n".join(text.split("\n")[first - 1 : last])
+    uses = [(use.line + first - 1, use.column, use.text) for use in expressions(body)]
+    return ask_worker(own_keys, root, file, text, uses, range(location.line, last + 1))

@@ -19,16 +19,8 @@ from lookuplab.models import training
 from lookuplab.models.local import LocalModel
 from lookuplab.models.training import Recipe
 from lookuplab.results import provenance
-from lookuplab.toolgen.pairs import (
-    IGNORED,
-    MARK,
-    EncodedPair,
-    ModelKind,
-    Pair,
-    add_mark,
-    encode,
-    kind_of,
-)
+from lookuplab.toolgen.pairs import IGNORED, EncodedPair, Pair, add_mark, encode, kind_of
+from lookuplab.toolgen.rules import MARK, ModelKind
 
 # Section IV-B, "Model Fine-tuning". The paper does not state optimiser, schedule, warm-up and
 # weight decay, so we use the Trainer's defaults. For CodeLlama-7B the paper says that LoRA trains

@@ -35,14 +35,13 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import (
     TOOL_VERSION,
     JediTool,
+    ToolAnswer,
     ask_tool,
     ends_after_dot,
     suggestions,
 )
-from lookuplab.toolgen.jedi_worker import ToolAnswer
 from lookuplab.toolgen.marking import SKIPPED
-from lookuplab.toolgen.pairs import MARK, kind_of, prompt_text
-from lookuplab.toolgen.rules import NEVER, PAPER_RULES, Rules
+from lookuplab.toolgen.rules import MARK, NEVER, PAPER_RULES, ModelKind, Rules, prompt_text
 from lookuplab.work import say
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class ToolUse:
     ``boundary`` is True: a break must follow the name.
 
     The ``rules`` decide how the tool is called (``jedi_tool.unsaved_file``), how the prompt is
-    written (``pairs.prompt_text``), and which names are offered to the model. The packages offer
+    written (``rules.prompt_text``), and which names are offered to the model. The packages offer
     all texts that Jedi would insert, including ``name=``. package-2023 leaves out the words of
     ``marking.SKIPPED``; package-2024 keeps these words, but offers nothing if there are no other
     words.
@@ -336,7 +335,7 @@ class ToolModel:
             raise UserError(
                 f"{self.name}: an endpoint cannot call a tool between two tokens; use a local model"
             )
-        self.kind = kind_of(self.model.config)
+        self.kind: ModelKind = "decoder" if self.model.causal else "encoder-decoder"
         self.tokenizer = self.model.tokenizer
         self.vocabulary = Vocabulary(self.tokenizer, self.model.end_of_text)
         if self.use.trigger == "mark" and self.vocabulary.mark is None:

@@ -41,8 +41,8 @@ from lookuplab.toolgen.analysers import (
 )
 from lookuplab.toolgen.functions import Function, without_comments
 from lookuplab.toolgen.jedi_tool import TOOL_VERSION, JediTool, is_dunder, unfinished_file
-from lookuplab.toolgen.pairs import MARK, Pair, corpus_records
-from lookuplab.toolgen.rules import PAPER_RULES, Rules
+from lookuplab.toolgen.pairs import Pair, corpus_records
+from lookuplab.toolgen.rules import MARK, PAPER_RULES, Rules
 from lookuplab.toolgen.source import Token, is_name
 from lookuplab.work import Workers
 

@@ -1,42 +1,34 @@
-"""Makes pairs of docstring and function in the form that a model reads and writes, as text and as
-tokens (paper, Section III-B-2).
-
-The paper's models read a docstring and write a function. In the replication packages, models also
-read the signature. This module uses the packages' two formats, and the ``Rules`` decide whether the
-signature is given (``given_signature``). A decoder-only model continues after signature and
-docstring::
-
-    def add(self, *updates):
-        '''Register updates.'''
-        for update in <COMP>updates: ...
-
-An encoder-decoder model reads the docstring below ``### Description:`` and the signature below
-``### Signature:``, and writes the function without its docstring. By the rules of the packages, the
-signature in the prompt has no `def` and no colon. If the signature is not given, the prompt has
-only the docstring, and either kind of model writes the whole function without its docstring.
+"""Makes the pairs of docstring and function from which models learn (paper, Section III-B-2): reads
+them from a marked corpus, and turns them into text (in the formats of ``rules.prompt_text``) and
+into tokens.
 
 The mark is a single special token of the vocabulary, so that it adds no text. Marks are removed
 from an answer by their id, in the list of token ids, and never from the decoded text: a tokenizer
 splits words differently next to the mark, and ``in <COMP>items`` would become ``initems``.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tokenizers import AddedToken
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decode, token_spans
 from lookuplab.paths import json_lines
-from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
+from lookuplab.toolgen.rules import (
+    MARK,
+    PAPER_RULES,
+    ModelKind,
+    Rules,
+    prompt_text,
+    rules_of,
+    writes_def,
+)
 
-MARK = "<COMP>"  # the paper's mark, which becomes a special token
 IGNORED = -100  # the label of a token without a loss
-ModelKind = Literal["decoder", "encoder-decoder"]  # the architecture of a model
 
 
 @dataclass(frozen=True)
@@ -137,36 +129,6 @@ def read_pairs(path: Path, given_signature: bool = True) -> tuple[list[Pair], Co
 def kind_of(config: Any) -> ModelKind:
     """Return the kind of the model whose Transformers configuration is ``config``."""
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
-
-
-def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
-    """Return whether models of this kind write the function from its `def` on. If not, they write
-    only the body.
-    """
-    return kind == "encoder-decoder" or not rules.given_signature
-
-
-def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> str:
-    """Return the prompt for a function. ``function`` is an object with ``docstring``, ``signature``
-    and ``body``.
-
-    The prompt of a decoder-only model reveals the body's indentation (four blanks if the body has
-    none); otherwise a prompt reveals nothing of the body. An empty docstring is left out together
-    with its heading; the paper's functions all have a docstring.
-    """
-    docstring = function.docstring
-    signature = function.signature
-    if kind == "encoder-decoder":
-        if rules.is_package:
-            signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
-        signature = signature if rules.given_signature else ""
-        given = {"Description": docstring, "Signature": signature}
-        return "\n\n".join(f"### {name}:\n{text}" for name, text in given.items() if text)
-    if not rules.given_signature:
-        return f"'''{docstring}'''\n"
-    first = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
-    indent = first[1] if first else "    "
-    return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
 
 
 def add_mark(tokenizer: Any, module: Any = None) -> int:

@@ -1,20 +1,37 @@
 """Defines the rules of ToolGen, as the paper states them and as its two replication packages apply
-them.
+them, and what models read and write by these rules.
 
 In parameters, commands, corpora and keys, a word (the ``variant``) names a set of rules.
 ``rules_of`` turns this word into a ``Rules`` object and can change single rules. All other modules
 use the object and never compare words. The packages are cs-wangchong/ToolGen-Replication at commit
 8040c7e (2023-11-01, before arXiv v1) and at commit 5ad4c70 (2024-07-17, for the journal);
 docs/toolgen.md says how they differ.
+
+The paper's models read a docstring and write a function. In the replication packages, models also
+read the signature. ``prompt_text`` uses the packages' two formats, and the rule ``given_signature``
+decides whether the signature is given. A decoder-only model continues after signature and
+docstring::
+
+    def add(self, *updates):
+        '''Register updates.'''
+        for update in <COMP>updates: ...
+
+An encoder-decoder model reads the docstring below ``### Description:`` and the signature below
+``### Signature:``, and writes the function without its docstring. By the rules of the packages, the
+signature in the prompt has no `def` and no colon. If the signature is not given, the prompt has
+only the docstring, and either kind of model writes the whole function without its docstring.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from lookuplab.errors import UserError, check_choice
 
+MARK = "<COMP>"  # the paper's mark, which becomes a special token
 NEVER = 2.0  # higher than any probability
 NameEndRule = Literal["first", "mean", "break"]
+ModelKind = Literal["decoder", "encoder-decoder"]  # the architecture of a model
 
 
 @dataclass(frozen=True)
@@ -103,3 +120,33 @@ def rules_of(variant: str, **changes: Any) -> Rules:
         variant = PACKAGE_RULES.variant
     check_choice("variant", variant, RULES)
     return replace(RULES[variant], **changes)
+
+
+def writes_def(kind: ModelKind, rules: Rules = PAPER_RULES) -> bool:
+    """Return whether models of this kind write the function from its `def` on. If not, they write
+    only the body.
+    """
+    return kind == "encoder-decoder" or not rules.given_signature
+
+
+def prompt_text(function: Any, kind: ModelKind, rules: Rules = PAPER_RULES) -> str:
+    """Return the prompt for a function. ``function`` is an object with ``docstring``, ``signature``
+    and ``body``.
+
+    The prompt of a decoder-only model reveals the body's indentation (four blanks if the body has
+    none); otherwise a prompt reveals nothing of the body. An empty docstring is left out together
+    with its heading; the paper's functions all have a docstring.
+    """
+    docstring = function.docstring
+    signature = function.signature
+    if kind == "encoder-decoder":
+        if rules.is_package:
+            signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
+        signature = signature if rules.given_signature else ""
+        given = {"Description": docstring, "Signature": signature}
+        return "\n\n".join(f"### {name}:\n{text}" for name, text in given.items() if text)
+    if not rules.given_signature:
+        return f"'''{docstring}'''\n"
+    first = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
+    indent = first[1] if first else "    "
+    return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")

@@ -1,9 +1,18 @@
-"""Measures the similarity of a generated function to its reference, by BLEU-4, CodeBLEU, edit
-similarity and identifiers.
+"""Compares a generated function with its reference by BLEU-4, CodeBLEU, edit similarity,
+identifiers and the coverage of dependencies.
 
 Paper, Section IV-C, Table II. BLEU and CodeBLEU are computed from sums over the functions of a
 corpus. For a pair of functions, this module therefore returns counts instead of scores. The sums of
 these counts give both scores, for the whole corpus or any part of it.
+
+Dependency coverage (Table III): the dependencies of a function are the set of expressions (calls,
+attribute accesses) in the ground truth that Jedi traces to a definition inside the repository
+(``evaluation.dependencies_of``). The coverage is the share of these expressions that the generated
+function also contains. Expressions are compared by their keys, which omit arguments and the
+contents of subscripts. For example, ``foo(bar).a[i].b`` has the keys ``foo``, ``bar``, ``foo().a``,
+``i`` and ``foo().a[].b``. A function without dependencies has no coverage; the number of such
+functions is reported. The replication packages do not use Jedi for this. Regular expressions
+extract the keys from the marked words (``package_coverage``, ``package_2023_coverage``).
 """
 
 import keyword
@@ -15,6 +24,7 @@ from operator import itemgetter
 
 import numpy as np
 import tree_sitter_python
+from parso.python.tree import Name
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Prefix
 from tree_sitter import Language, Node, Parser
@@ -22,9 +32,10 @@ from tree_sitter import Language, Node, Parser
 from lookuplab.models.store import hashed
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
-from lookuplab.toolgen.pairs import MARK
-from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.source import Location, is_name, leaves, reindent, tokens
+from lookuplab.toolgen.rules import MARK, PAPER_RULES, Rules
+from lookuplab.toolgen.source import Location, Token, is_name, leaves, reindent, tokens
+
+# 1. Texts and words
 
 ORDERS = (1, 2, 3, 4)
 # the columns that ``similarities`` returns for a judged function; values are 0 to 1 or None
@@ -472,3 +483,106 @@ def similarities(
 
 def _common_share(written: list[str], original: list[str]) -> float | None:
     return Prefix.similarity(written, original) / len(original) if original else None
+
+
+# 2. Dependencies
+
+BRACKETS = {")": "(", "]": "[", "}": "{"}
+AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
+
+
+def expressions(text: str) -> list[Token]:
+    """Return the name and attribute expressions of a text, in order. The text may be broken code.
+    Each expression is a Token: its text is the key, and its position is where the last name begins
+    (for ``a.b``, the position of ``b``).
+
+    Names that are defined in the text, names of keyword arguments, and imports are left out.
+    """
+    tokens = [leaf for leaf in leaves(text) if leaf.value]
+    values = ["", *(leaf.value for leaf in tokens), ""]  # the value of token n is values[n + 1]
+    # index of a token (a name or a closing bracket) -> the expression that ends with this token
+    keys: dict[int, str] = {}
+    opening: list[int] = []
+    defined: set[str] = set()
+    uses: list[Token] = []
+    for at, leaf in enumerate(tokens):
+        before, value, behind = values[at : at + 3]
+        if value in BRACKETS.values():
+            opening.append(at)
+        elif value in BRACKETS and opening and values[opening[-1] + 1] == BRACKETS[value]:
+            start = opening.pop()
+            if start - 1 in keys and value != "}":
+                keys[at] = keys[start - 1] + BRACKETS[value] + value
+        elif is_name(value):
+            keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
+            if leaf.search_ancestor("import_name", "import_from"):
+                continue
+            # ``x += 1`` does not count as a definition, because it also reads x
+            if isinstance(leaf, Name) and leaf.is_definition() and behind not in AUGMENTED:
+                if before != ".":
+                    defined.add(value)
+            # any other name is a use, unless it is the name of a keyword argument
+            elif not (
+                behind == "="
+                and before in ("(", ",")
+                and leaf.search_ancestor("arglist", "argument", "trailer")
+            ):
+                uses.append(Token(*leaf.start_pos, keys[at]))
+    return [use for use in uses if use.text.removeprefix("().") not in defined]
+
+
+def count_covered(dependencies: Sequence[str], prediction: str) -> int:
+    """Return how many of the reference's ``dependencies`` (keys) the predicted body also uses."""
+    return len(set(dependencies) & {expression.text for expression in expressions(prediction)})
+
+
+# matches a marked word and, if the word follows a dot, the name before the dot
+MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"
+# the pattern by which package-2024 recognises a local or imported name; {0} is the first part of
+# the key, {1} the whole key
+BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
+
+
+def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
+    """Return the numbers ``dependencies`` and ``count_covered`` as package-2024 counts them.
+    Dependencies are the marked words of a reference that do not look like local names. A dependency
+    is covered if the prediction contains it.
+
+    ``marked`` is the reference with its marks, ``prediction`` a whole function
+    (``package_text``). The package's peculiarities are kept: names of libraries count; a
+    marked word is missed if only one bracket separates it from the marked word before it; ``==``
+    counts as an assignment; and a mark is removed together with the blank before it. If a reference
+    has no dependencies, the package divides by zero; here both numbers are 0.
+    """
+    plain = re.sub(f" {MARK} ?", "", marked)
+    keys = set()
+    for match in re.finditer(MARKED_WORD, marked):
+        key = (match[1] or "") + match[2]
+        name = key.partition(".")[0]
+        parameter = name == key and _has_word(signature, name)
+        if not (parameter or re.search(BOUND.format(name, re.escape(key)), plain)):
+            keys.add(key)
+    return {"dependencies": len(keys), "covered": sum(_has_word(prediction, key) for key in keys)}
+
+
+# the pattern by which package-2023 recognises a local name
+LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
+
+
+def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
+    """Return the numbers ``dependencies`` and ``count_covered`` as package-2023 counts them.
+    Dependencies are the marked words of a reference that look neither like a local name nor like a
+    parameter. Of ``a.b``, the dependency is only ``b``. A dependency is covered if the prediction
+    contains it outside string literals.
+    """
+    keys = {
+        key
+        for key in re.findall(rf"{re.escape(MARK)}(\w+)(?:\W|$)", marked)
+        if not re.search(LOCAL_2023.format(key), marked) and not _has_word(signature, key)
+    }
+    bare = re.sub('"(.*?)"', "", re.sub("'(.*?)'", "", prediction))
+    return {"dependencies": len(keys), "covered": sum(_has_word(bare, key) for key in keys)}
+
+
+def _has_word(text: str, word: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))

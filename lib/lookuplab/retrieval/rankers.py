@@ -12,11 +12,12 @@ import math
 import re
 import unicodedata
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, count
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -215,7 +216,7 @@ class Bm25(Ranker):
     """Ranks ``documents`` (id -> words) with Okapi BM25. The scores are exactly rank-bm25's.
 
     rank-bm25 scores all documents anew for every query. This class scores every pair of a word and
-    a document once, in the constructor. ``words`` splits a query into words; a word that occurs
+    a document once, in the constructor, but keeps the word's weight apart. ``words`` splits a query into words; a word that occurs
     twice in a query counts twice. Raises Wordless if no document has a word.
     """
 
@@ -229,23 +230,28 @@ class Bm25(Ranker):
         if not any(documents.values()):
             raise Wordless(f"nothing to search: {len(documents)} documents without a single word")
         # words are numbered in the order of their first occurrence
-        self.numbers: dict[str, int] = {}
-        number = self.numbers.setdefault
+        self.numbers: dict[str, int] = defaultdict(count().__next__)
         lengths = np.array([len(documents[name]) for name in self.ids])
         every = chain.from_iterable(documents[name] for name in self.ids)
-        met = np.fromiter((number(word, len(self.numbers)) for word in every), np.int64)
-        # ``holders`` and ``scored`` are lists of postings, word after word: the documents that
-        # contain a word, and the word's score in each of them. The postings of word i are those
-        # from ``starts[i]`` to ``starts[i + 1]``.
-        holders = np.repeat(np.arange(len(lengths)), lengths)
-        pairs, counts = np.unique(met * len(lengths) + holders, return_counts=True)
+        pairs = np.fromiter(map(self.numbers.__getitem__, every), np.int64)
+        # ``holders`` and ``kinds`` are lists of postings, word after word: a document that contains
+        # the word, and the place of its score in ``impacts``. The postings of word i are those from
+        # ``starts[i]`` to ``starts[i + 1]``. ``impacts`` are scores before the word's weight
+        # multiplies them. They depend only on how often the word occurs and on the document's
+        # length. There are so few different ones that a place takes one or two bytes.
+        pairs *= len(lengths)
+        pairs += np.repeat(np.arange(len(lengths)), lengths)
+        pairs, counts = np.unique(pairs, return_counts=True)
         word, holder = np.divmod(pairs, len(lengths))
         self.starts = np.searchsorted(word, np.arange(len(self.numbers) + 1))
-        weights = _weights(np.diff(self.starts).tolist(), len(lengths))
+        self.weights = _weights(np.diff(self.starts).tolist(), len(lengths))
         # the operations are in rank-bm25's order, so that even the last bits are equal
         scale = K1 * (1 - B + B * lengths / lengths.mean())
         self.holders = holder.astype(np.int32)
-        self.scored = weights[word] * (counts * (K1 + 1) / (counts + scale[holder]))
+        impacts = counts * (K1 + 1) / (counts + scale[holder])
+        self.impacts = np.unique(impacts)
+        kinds = np.searchsorted(self.impacts, impacts)
+        self.kinds = kinds.astype(np.min_scalar_type(len(self.impacts)))
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         scores = np.zeros((len(queries), len(self.ids)))
@@ -253,7 +259,9 @@ class Bm25(Ranker):
             for word in self.words(query):
                 if (number := self.numbers.get(word)) is not None:
                     own = slice(self.starts[number], self.starts[number + 1])
-                    line[self.holders[own]] += self.scored[own]
+                    # an index of NumPy's own type need not be converted twice
+                    holders = self.holders[own].astype(np.intp)
+                    line[holders] += (self.weights[number] * self.impacts).take(self.kinds[own])
         return scores
 
 

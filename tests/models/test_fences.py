@@ -5,7 +5,7 @@ block.
 import pytest
 
 from lookuplab.cloudapi.first_call import strip_backticks
-from lookuplab.models.fences import blocks, code_of
+from lookuplab.models.completions import blocks, code_of
 from lookuplab.stackoverflow.ds1000 import solution_of
 from lookuplab.toolgen.source import insert, location_of
 

@@ -16,8 +16,7 @@ import re
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from lookuplab.models.completions import visible
-from lookuplab.models.fences import blocks
+from lookuplab.models.completions import blocks, visible
 
 # The instructions are quoted from the paper. In our copy of the paper, the listing ends without the
 # example's input and output: it only repeats "As an example you will be given a code input. And you
@@ -166,8 +165,9 @@ class FirstCall:
 
 def strip_backticks(text: str) -> str:
     """Return the code in a chat model's answer. Reasoning before the answer is skipped. The code is
-    the last fenced block (``fences.blocks``). If there is none, the code is the text between the
-    backticks with which the answer begins, or else the last text between backticks in a sentence.
+    the last fenced block (``completions.blocks``). If there is none, the code is the text between
+    the backticks with which the answer begins, or else the last text between backticks in a
+    sentence.
 
     If the length limit cut off the closing backticks, the code extends to the end. An answer
     without backticks is returned as it is. Use this function only for answers of chat models: in

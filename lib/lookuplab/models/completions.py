@@ -1,5 +1,5 @@
 """Gets the completions of prompts: looks them up in the record and in the store, has a model
-generate the missing ones, and stores each as it arrives.
+generate the missing ones, and stores each as it arrives. Also finds the parts of an answer.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
 ``complete`` or ``score`` and never call a model directly. There are three exceptions: training;
@@ -20,7 +20,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from itertools import takewhile
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
@@ -39,18 +40,11 @@ LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
 JUDGED = "judged.jsonl.gz"
 # model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}
-# Tags before and after a model's reasoning. The first alternative matches <think> and similar tags
-# (Qwen, DeepSeek, Seed, and models that imitate Claude or Gemini). The other alternatives match the
-# tags of Kimi, Magistral, OpenThinker and gpt-oss, in this order.
-THINKING_BEGINS, THINKING_ENDS = (
-    re.compile(
-        rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
-        rf"|<\|{edge}_of_thought\|>|<\|channel\|>{channel}<\|message\|>"
-    )
-    for slash, edge, channel in (("", "begin", "analysis"), ("/", "end", "final"))
-)
 # columns of the log file whose path is in LOG_VARIABLE; it has one line for each use of an answer
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
+
+
+# 1. What a model is asked, and what it answers
 
 
 @dataclass(frozen=True)
@@ -187,15 +181,6 @@ class Completion:
     record: object = field(default=None, compare=False)
 
 
-def visible(text: str) -> str:
-    """Return a chat model's answer without the reasoning: the text after the last closing tag
-    (``</think>``, or the tag of another model family). If an opening tag is never closed, the text
-    from this tag on is removed, too.
-    """
-    after = THINKING_ENDS.split(text)[-1]
-    return THINKING_BEGINS.split(after)[0]
-
-
 Requests = Sequence[tuple[Prompt, int]]  # pairs of a prompt and the index of the sample
 Continuations = Sequence[tuple[Prompt, str]]  # pairs of a prompt and the text to score
 Batches = Iterator[list[Completion]]  # each list has the answers that ended since the last list
@@ -225,6 +210,8 @@ class Model(Protocol):
 
     def score(self, pairs: Continuations) -> Batches: ...
 
+
+# 2. Answers from the record, the store or the model
 
 StoreOrPath = CompletionStore | str | os.PathLike[str] | Literal[False] | None
 # a prompt, the continuation to score ("" if an answer is to be generated), the sample's index
@@ -453,3 +440,97 @@ def _restore(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
     }
     del fields["model"]
     return Completion(**fields | {"id": name, "sample": sample})
+
+
+# 3. The parts of an answer: reasoning and blocks of code. Blocks are those of CommonMark (0.31,
+# Section 4.5): a line of three or more backticks or tildes, perhaps followed by words, opens a
+# block, and a line with at least as many of the same character closes it. Models also write two
+# forms that CommonMark does not allow: words before the opening fence in the same line, and code
+# before the closing fence in the same line. Both are accepted.
+
+# Tags before and after a model's reasoning. The first alternative matches <think> and similar tags
+# (Qwen, DeepSeek, Seed, and models that imitate Claude or Gemini). The other alternatives match the
+# tags of Kimi, Magistral, OpenThinker and gpt-oss, in this order.
+THINKING_BEGINS, THINKING_ENDS = (
+    re.compile(
+        rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
+        rf"|<\|{edge}_of_thought\|>|<\|channel\|>{channel}<\|message\|>"
+    )
+    for slash, edge, channel in (("", "begin", "analysis"), ("/", "end", "final"))
+)
+# the opening fence, the rest of its line, the code, and the closing fence or the end of the answer
+_BLOCK = re.compile(
+    r"(?P<fence>`{3,}|(?m:^)[ \t>]*(?P<tildes>~{3,}))(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
+    r"(?P<code>.*?)(?:(?m:^)[ \t>]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
+    re.DOTALL,
+)
+_QUOTED = re.compile(r"(?: {0,3}> ?)*")  # blockquote markers (Section 5.1)
+# the indentation, and perhaps the marker of a list item, before an opening fence
+_MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
+# labels after an opening fence
+PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
+NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
+
+
+def visible(text: str) -> str:
+    """Return a chat model's answer without the reasoning: the text after the last closing tag
+    (``</think>``, or the tag of another model family). If an opening tag is never closed, the text
+    from this tag on is removed, too.
+    """
+    after = THINKING_ENDS.split(text)[-1]
+    return THINKING_BEGINS.split(after)[0]
+
+
+class Block(NamedTuple):
+    """The positions in an answer where a block begins, and where the code in it starts and ends."""
+
+    begin: int
+    start: int
+    end: int
+
+
+def code_of(answer: str, block: Block) -> str:
+    """Return the code in a block. If the block is indented, or is part of a list or a blockquote,
+    the indentation and the blockquote markers (``>``) are removed from each line.
+    """
+    line = answer[answer.rfind("\n", 0, block.begin) + 1 : block.start]
+    code = answer[block.start : block.end]
+    if quoted := _quoted(line):
+        line = line[len(quoted) :]
+        first, *rows = code.split("\n")
+        # the blockquote ends at the first line without a ">", and so does the block
+        rows = [*takewhile(lambda row: row.lstrip().startswith(">") or not row, rows)]
+        marks = rf"(?: {{0,3}}> ?){{0,{quoted.count('>')}}}"
+        code = "\n".join([first, *(re.sub(rf"\A{marks}", "", row) for row in rows)])
+    margin = _MARGIN.match(line)
+    width = len(margin[0]) if margin else 0
+    return re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", code)
+
+
+def _quoted(line: str) -> str:
+    """Return the blockquote markers (``> > ``) at the beginning of a line, or "" if it has none."""
+    found = _QUOTED.match(line)
+    return found[0] if found and ">" in found[0] else ""
+
+
+def blocks(answer: str) -> list[Block]:
+    """Return the fenced blocks that may be the requested code, in the order of the answer. If any
+    blocks are labelled as Python, only these are returned. Otherwise, blocks that are labelled as
+    shell sessions, output or plain text are left out, unless there are no others. Empty blocks are
+    always left out.
+
+    A block without a closing fence extends to the end of the answer.
+    """
+    found = []
+    for match in _BLOCK.finditer(answer):
+        start, end = match.span("code")
+        within = match["code"].find(match["tildes"] or match["fence"])
+        end = end if within < 0 else start + within
+        line = answer[answer.rfind("\n", 0, match.end("fence")) + 1 :]
+        start = min(end, start + len(_quoted(answer[start:end]) if _quoted(line) else ""))
+        language = re.sub(r"[{}.]|language-", " ", match["info"]).lower().split()[:1]
+        found.append((Block(match.start(), start, end), "".join(language)))
+    filled = [one for one in found if answer[one[0].start : one[0].end].strip()]
+    python = [one for one in filled if one[1] in PYTHON]
+    other = [one for one in filled if one[1] not in NOT_CODE]
+    return [block for block, _ in python or other or filled]

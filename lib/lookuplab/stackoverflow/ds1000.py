@@ -19,8 +19,7 @@ from typing import Literal
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError, check_choice
-from lookuplab.models.completions import visible
-from lookuplab.models.fences import blocks, code_of
+from lookuplab.models.completions import blocks, code_of, visible
 from lookuplab.models.store import hashed
 from lookuplab.sandbox.server import Program
 
@@ -201,10 +200,10 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. No
     code is left of an answer that begins with a fence without a language.
 
-    The variant "repaired" takes the first fenced block (``fences.blocks``) if the answer begins
-    with a fence, or has one after words that are not code. It also drops the reasoning before
-    ``</think>``, and cuts at the stop string "# SOLUTION END", because some models continue after
-    it.
+    The variant "repaired" takes the first fenced block (``completions.blocks``) if the answer
+    begins with a fence, or has one after words that are not code. It also drops the reasoning
+    before ``</think>``, and cuts at the stop string "# SOLUTION END", because some models continue
+    after it.
     """
     check_choice("variant", variant, ("official", "repaired"))
     block = None

@@ -25,7 +25,7 @@ from parso.python.tokenize import tokenize as parso_tokens
 from parso.tree import Leaf
 
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.models.fences import blocks, code_of
+from lookuplab.models.completions import blocks, code_of
 from lookuplab.paths import is_special
 
 # 1. Tokens
@@ -319,8 +319,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     in the place of the original function.
 
     Two texts are tried: first the whole answer, unless it begins with a fence; then the fenced
-    block (``fences.blocks``) that has a `def` of the original's name, or the last block if no block
-    has one. Each text gives these candidates:
+    block (``completions.blocks``) that has a `def` of the original's name, or the last block if no
+    block has one. Each text gives these candidates:
 
     - The text without changes.
     - Each `def` of the original's name, up to the last line that is indented deeper than the `def`.

@@ -33,7 +33,7 @@ def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch
     """In a sandbox, code that ran would end its process, and the question would get no answer."""
     if contained and (reason := why_no_namespaces()):
         pytest.skip(reason)
-    monkeypatch.setattr(analysers, "is_contained", lambda: contained)
+    monkeypatch.setattr(analysers, "is_contained", lambda _: contained)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     found = messages_of(root, "user.py", marker_repository.USES, (1, 8))
     assert ["E1101", 7] in [[*one[:2]] for one in found]

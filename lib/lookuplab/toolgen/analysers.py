@@ -42,7 +42,6 @@ from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
 from lookuplab.paths import folder_hash, is_special
 from lookuplab.python_sources import python_files
 from lookuplab.sandbox import namespaces
-from lookuplab.sandbox.server import why_no_namespaces
 from lookuplab.work import Progress, Workers, check_visible, say, spread
 
 T = TypeVar("T")
@@ -80,8 +79,9 @@ class WorkerLost(Exception):
 WorkerKind = tuple[int, str, str, str]
 # the free workers: (kind, the repositories that the worker sees, the channel to the worker)
 _free: list[tuple[WorkerKind, set[Path], Connection]] = []
-# kind of worker without its scope -> (parent process, connection on which to request workers)
-_parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
+# kind of worker without its scope -> (parent process, connection on which to request workers,
+# whether the workers are in a sandbox)
+_parents: dict[tuple, tuple[subprocess.Popen, Connection, bool]] = {}
 _shown_to_new: set[Path] = set()  # the repositories of ``show_to_new_workers``
 _lock = threading.Lock()
 
@@ -170,13 +170,13 @@ def _take_worker(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path],
                 # a fixed hash seed gives sets of names a fixed order
                 env=given | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             )
-        _parents[kind[:3]] = known = process, control
+        _parents[kind[:3]] = known = process, control, is_contained(control.recv())
     # a worker that is reserved for a file sees no other repository
     seen = {root} if kind[3] or len(_shown_to_new) > MOST_SHOWN else {root, *_shown_to_new}
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
-    ours.send([*map(str, map(_visible_folder, sorted(seen)))] if is_contained() else None)
+    ours.send([*map(str, map(_visible_folder, sorted(seen)))] if known[2] else None)
     return seen, ours
 
 
@@ -191,9 +191,11 @@ def _visible_folder(root: Path) -> Path:
 
 
 @cache
-def is_contained() -> bool:
-    """Return whether workers run in a sandbox of namespaces. If not, print a warning, once."""
-    if reason := why_no_namespaces():
+def is_contained(reason: str) -> bool:
+    """Return whether workers run in a sandbox of namespaces. ``reason`` says why they cannot; it is
+    "" if they can. If they cannot, print a warning, once.
+    """
+    if reason:
         say(
             "warning: Jedi and pylint read the repositories without a sandbox, because none works "
             f"here ({reason}); no code of the repositories is run"
@@ -229,7 +231,7 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
     """Run the parent process of the workers of one ``analyser`` ("Jedi" or "pylint"). For each
     channel that arrives on standard input, the parent forks a worker, which answers the questions
     on its channel. The first message on a channel is a list of the folders that the worker may see,
-    or None if there are no namespaces.
+    or None if it runs without a sandbox. The parent first sends why no sandbox works here, or "".
 
     If ``warm`` is given, the worker calls it with the arguments of each question. A forked copy of
     the worker then answers the question, so that all further changes end with the copy. Two timers,
@@ -237,11 +239,13 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
     """
     trusted = _trusted()
     forbid_imports(trusted)
+    folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
     gc.freeze()
     # With Python's default threshold of 700, the garbage collector would take up to a third of the
     # time, because it searches the cached syntax trees.
     gc.set_threshold(100_000, 20)
     with Connection(0) as control:
+        control.send(_why_uncontained(folders))
         try:
             while True:
                 handle = recv_handle(control)
@@ -258,7 +262,6 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
         is_copy = False
         failure = ""
         if (shown := channel.recv()) is not None:
-            folders = [*trusted, *sys.path, sys.prefix, sys.base_prefix, str(python_sources.PINS)]
             failure, _ = _try(analyser, namespaces.enter_read_only, folders, shown)
         while not is_copy:
             limit, function, question = channel.recv()
@@ -285,6 +288,26 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
     # A normal exit of Python would visit every syntax tree that this process shares with its
     # parent, and visiting a tree copies its memory.
     os._exit(0)
+
+
+def _why_uncontained(folders: list[str]) -> str:
+    """Let a copy of this process enter a sandbox in which it can read only ``folders``. Return why
+    the copy failed, or "" if it succeeded.
+    """
+    ours, theirs = Pipe(duplex=False)
+    if not os.fork():
+        try:
+            namespaces.enter_read_only(folders, [])
+            theirs.send("")
+        except OSError as error:
+            theirs.send(str(error))
+        finally:
+            os._exit(0)
+    theirs.close()
+    os.wait()
+    with ours, suppress(EOFError):
+        return str(ours.recv())
+    return "the process died"
 
 
 def _try(analyser: str, function: Callable[..., T], *arguments: object) -> tuple[str, T | None]:

@@ -38,8 +38,8 @@ from lookuplab.scoring.rates import (
     row,
 )
 from lookuplab.toolgen import similarity
+from lookuplab.toolgen.evaluation import failure_rows
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
 Split = Callable[[str], Sequence[str]]
@@ -223,35 +223,15 @@ def repository_rows(frames: Frames, base: str = "base") -> Rows:
     The group ``length`` shows how far length explains the success rate: success among bodies that
     use a dependency, errors per 100 identifiers, and bodies that do nothing.
 
-    Each condition also has these counts:
-
-    - ``failed_<message id>_functions``
-    - ``crashed_functions``: pylint itself had an error, which counts as a failure
-    - ``pylint_lost_functions``: there is no verdict
-    - ``jedi_lost_functions``: the dependencies are unknown
-    - ``without_dependency_functions``
-    - ``reference_failed_functions``: pylint objects to the original (only if originals were judged)
-
-    Each comparison has ``succrate_gained_functions``, ``succrate_lost_functions`` and the
-    ``succrate_p`` of McNemar's exact test, on the functions that have both verdicts.
+    Each condition also has the counts of ``evaluation.failure_rows``. Each comparison has
+    ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's
+    exact test, on the functions that have both verdicts.
     """
     rows = metric_rows(
         frames, [metric for metric in METRICS if metric.group not in SIMILARITY], base
     )
     for (model, condition), frame in frames.items():
-        counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
-        counts |= {
-            "crashed": frame.failures.str.contains("|".join(CRASHES)),
-            "pylint_lost": frame.passed.isna(),
-            "jedi_lost": frame.dependencies.isna(),
-            "without_dependency": frame.dependencies == 0,
-        }
-        if frame.reference_passed.notna().any():
-            counts["reference_failed"] = frame.reference_passed.eq(False)
-        rows += [
-            bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame))
-            for name, flags in counts.items()
-        ]
+        rows += failure_rows(model, condition, frame)
     rows += matched_rows(frames, base)
     for model, condition in _compared(frames, base):
         verdicts = [frames[model, name].passed for name in (base, condition)]

@@ -20,7 +20,17 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt, load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import hashed
-from lookuplab.scoring.rates import Array, Rate, averages, bare_row, jackknife, of_share, rate, row
+from lookuplab.scoring.rates import (
+    Array,
+    Rate,
+    Rows,
+    averages,
+    bare_row,
+    jackknife,
+    of_share,
+    rate,
+    row,
+)
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
@@ -398,15 +408,13 @@ def judged_all(
     return dict(zip(predictions, parts, strict=True))
 
 
-def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[str, Any]]:
+def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> Rows:
     """Return rows (``scoring.rates.row``) with the scores of a judged frame that are not means over
     functions.
 
     These scores are the dependency coverage of all functions together, BLEU-4 of blank-separated
-    words, and CodeBLEU. Further rows count the functions with each error of CHECKS, with a crash of
-    pylint, without an answer of pylint or Jedi, and without dependencies. If the originals were
-    judged, two more rows have the number of originals that fail, and the success rate on the
-    functions whose original passes.
+    words, and CodeBLEU. If the originals were judged, a further row has the success rate on the
+    functions whose original passes. The last rows are those of ``failure_rows``.
     """
 
     def score(of: Callable[[Array], Array], counts: list[list[Any]]) -> Rate:
@@ -422,6 +430,24 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
         "bleu4": score(bleu, [bleu_counts(one.split(), other.split()) for one, other in texts]),
         "codebleu": score(code_bleu, [code_bleu_counts(*pair, rules) for pair in texts]),
     }
+    fair = frame[frame.reference_passed.eq(True) & frame.passed.notna()]
+    if len(fair):
+        passed = rate(fair.passed.astype(float), fair.cluster)
+        found["passed_where_reference_passes_percent"] = passed.percent()
+    rows = [row("", "all", name, one) for name, one in found.items() if not np.isnan(one.value)]
+    return rows + failure_rows("", "all", frame)
+
+
+def failure_rows(model: str, condition: str, frame: pd.DataFrame) -> Rows:
+    """Return how many functions of a judged frame failed, and how:
+
+    - ``failed_<message id>_functions``
+    - ``crashed_functions``: pylint itself had an error, which counts as a failure
+    - ``pylint_lost_functions``: there is no verdict
+    - ``jedi_lost_functions``: the dependencies are unknown
+    - ``without_dependency_functions``
+    - ``reference_failed_functions``: pylint objects to the original (only if originals were judged)
+    """
     flags = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)} | {
         "crashed": frame.failures.str.contains("|".join(CRASHES)),
         "pylint_lost": frame.passed.isna(),
@@ -430,13 +456,8 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> list[dict[st
     }
     if frame.reference_passed.notna().any():
         flags["reference_failed"] = frame.reference_passed.eq(False)
-        fair = frame[frame.reference_passed.eq(True) & frame.passed.notna()]
-        if len(fair):
-            passed = rate(fair.passed.astype(float), fair.cluster)
-            found["passed_where_reference_passes_percent"] = passed.percent()
-    rows = [row("", "all", name, one) for name, one in found.items() if not np.isnan(one.value)]
-    return rows + [
-        bare_row("", "all", f"{name}_functions", each.sum(), len(frame))
+    return [
+        bare_row(model, condition, f"{name}_functions", each.sum(), len(frame))
         for name, each in flags.items()
     ]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lookuplab.errors import UserError
-from lookuplab.models.tokens import UNFINISHED, Trie
+from lookuplab.models.tokens import UNFINISHED
 from lookuplab.toolgen.generation import Question, ToolConstraint, ToolUse
 from lookuplab.toolgen.jedi_tool import suggestions
 from lookuplab.toolgen.marking import SKIPPED
@@ -93,9 +93,4 @@ class InDoubt(ToolConstraint):
         answer = self.ask(text).result()
         question = Question(len(self.tokens) - 1, "", suggestions(answer), answer.failure)
         self.questions.append(question)
-        names = [blank + name for name in question.offered]
-        paths, closed = self.vocabulary.spellings(last, names, "")
-        if paths:
-            self.node = Trie.of(paths, closed)
-            self.unanswered = False
-        self.name_probabilities = ()
+        self._begin_name(last, [blank + name for name in question.offered], "")

@@ -528,9 +528,15 @@ class LocalModel:
         rows = []
         texts = {}
         for prompt, text in pairs:
-            ids, added = self.continuation_tokens(prompt, text)
+            ids = self._encode(prompt)
+            added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+            before: list[int] = []
+            if self.causal:
+                before = ids
+                # some tokenizers would give a text of its own a leading blank
+                added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
+                self.fit(prompt.id, ids + added[1:], Decoding())
             if added:
-                before = ids if self.causal else []
                 texts[prompt.id] = text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
                 rows.append(DecodingRow(prompt, 0, ids, 0, before, len(added), dictate, added))
@@ -542,20 +548,6 @@ class LocalModel:
                 replace(completion, text=texts[completion.id], finish_reason="scored")
                 for completion in batch
             ]
-
-    def continuation_tokens(self, prompt: Prompt, text: str) -> tuple[list[int], list[int]]:
-        """Return the tokens of a prompt, and the tokens of a given continuation of the prompt.
-
-        For a causal model, the continuation is tokenised as a text that follows the prompt's last
-        tokens, because some tokenizers would give a text of its own a leading blank. Raises
-        UserError if prompt and continuation together are too long.
-        """
-        ids = self._encode(prompt)
-        added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        if self.causal:
-            added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
-            self.fit(prompt.id, ids + added[1:], Decoding())
-        return ids, added
 
     def _encode(self, prompt: Prompt) -> list[int]:
         """Return the tokens of the prompt. For a chat model, the prompt is first put into the chat

@@ -167,7 +167,7 @@ class NameTries:
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._end_of_text = end_of_text
         self._spelled: dict[
             tuple[tuple[int, ...], str], list[int] | None
@@ -197,9 +197,9 @@ class NameTries:
         """Return, for each token of the vocabulary, the text that it adds to the end of another
         text. Special tokens add "".
         """
-        begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
-        rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
-        before, *texts = decode(self._tokenizer, rows)
+        begun = self.tokenizer("x", add_special_tokens=False)["input_ids"]
+        rows = [begun, *([*begun, token] for token in range(len(self.tokenizer)))]
+        before, *texts = decode(self.tokenizer, rows)
         return [text[len(before) :] for text in texts]
 
     @cached_property
@@ -237,7 +237,7 @@ class NameTries:
         """
         texts = [text for name in names for text in (name, f"{name}(")]
         new = [text for text in texts if (tail, text) not in self._spelled]
-        for text, ids in zip(new, continuations(self._tokenizer, tail, new), strict=True):
+        for text, ids in zip(new, continuations(self.tokenizer, tail, new), strict=True):
             self._spelled[tail, text] = ids
         paths = []
         closed = []

@@ -30,7 +30,7 @@ from lookuplab.results import provenance
 from lookuplab.run.commands import claim
 from lookuplab.run.runner import surroundings
 from lookuplab.stackoverflow import grader
-from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
+from lookuplab.toolgen import analysers, jedi_tool, marking, success
 
 STORES: tuple[type[AnswerStore], ...] = (
     CompletionStore,
@@ -76,12 +76,12 @@ def conditions() -> dict[str, dict[str, Any]]:
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
-    marks = {one.marker: one.marking for one in rules.RULES.values()}
+    marks = str(marking.MARKING_VERSIONS)
     models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
         "completions": {"version": DECODING_VERSION, "tool": jedi_tool.TOOL_VERSION, **models},
         "judgements": {**judging, "check": success.CHECK_VERSION},
-        "marks": {**judging, "tool": jedi_tool.TOOL_VERSION, "marking": str(marks)},
+        "marks": {**judging, "tool": jedi_tool.TOOL_VERSION, "marking": marks},
         "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
     }
 

@@ -8,7 +8,7 @@ stored, so no function is judged twice.
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -276,14 +276,14 @@ class ToolGen(Benchmark[Original]):
           ``dependencies`` is None.
         - the columns ``similarity.COLUMNS``.
         """
-        digests = {root: repository_digest(root) for root in {task.root for task, _ in pairs}}
+        digest_of = cache(repository_digest)
         marks = self._marks(pairs)
         cases = []
         questions: dict[str, tuple[Any, ...]] = {}
         for task, completion in pairs:
             text, location, new = with_prediction(task, completion.text, self.rules)
             reference = Inserted(text, location.line, location.end_line, "", "")
-            digest = digests[task.root]
+            digest = digest_of(task.root)
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             # The dependencies of the original do not depend on the prediction, and neither does
             # their key, so Jedi finds them only once for all predictions.

@@ -116,10 +116,9 @@ class Vocabulary(NameTries):
     mark's id, or None if the tokenizer has no mark.
     """
 
-    def __init__(self, tokenizer: Any, end_of_text: frozenset[int]) -> None:
-        super().__init__(tokenizer, end_of_text)
-        self.tokenizer = tokenizer
-        self.mark: int | None = tokenizer.get_added_vocab().get(MARK)
+    @cached_property
+    def mark(self) -> int | None:
+        return self.tokenizer.get_added_vocab().get(MARK)
 
     def piece(self, token: int) -> str:
         """Return the text that a token adds when it follows other text.
@@ -287,9 +286,16 @@ class ToolConstraint:
                 inserted = [text for text in inserted if text not in SKIPPED]
             if not SKIPPED.issuperset(inserted):
                 question.offered = tuple(question.begun + text for text in inserted)
-        paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
-        self.node = Trie.of(paths, closed if rules.boundary else ()) if paths else None
-        if self.node is not None and not rules.boundary and not self._choices(self.node)[0]:
+        self._begin_name(self.tokens[-1], question.offered, question.begun)
+
+    def _begin_name(self, last: int, names: Sequence[str], begun: str) -> None:
+        """Restrict the row to these names, of which the part ``begun`` is already written. ``last``
+        is the row's last token.
+        """
+        boundary = self.use.rules.boundary
+        paths, closed = self.vocabulary.spellings(last, names, begun)
+        self.node = Trie.of(paths, closed if boundary else ()) if paths else None
+        if self.node is not None and not boundary and not self._choices(self.node)[0]:
             self.node = None  # the part of the name that was already written is a complete name
         self.unanswered = self.node is None
         self.name_probabilities = ()
@@ -354,15 +360,11 @@ class ToolModel:
 
     def prompts(self) -> list[Prompt]:
         """Return one prompt for each function, with the function's id."""
-        contents = {
-            root: self.tool.content_digest(root)
-            for root in {function.root for function in self.functions}
-        }
         return [
             Prompt(
                 function.id,
                 prompt_text(function, self.kind, self.use.rules),
-                place=f"{function.id} in {contents[function.root]}",
+                place=f"{function.id} in {self.tool.content_digest(function.root)}",
             )
             for function in self.functions
         ]

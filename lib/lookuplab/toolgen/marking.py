@@ -21,6 +21,7 @@ word is no longer among the completions; here a listed word never gets a mark.
 """
 
 import builtins
+import functools
 import json
 import keyword
 from collections import Counter
@@ -50,6 +51,10 @@ from lookuplab.work import Workers
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
+# Rules that decide where a function gets marks -> version of the marking, which is a part of the
+# keys of stored marks. Increase it whenever the same answers of the tool would give a function
+# different marks. The two packages mark the same words.
+MARKING_VERSIONS = {"paper": 1, "package": 2}
 # the words that the replication packages never mark
 SKIPPED = frozenset(keyword.kwlist) | set(
     """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex delattr
@@ -166,10 +171,11 @@ def marked_records(
     for a file in the folder of the completion store. ``workers``, ``cluster`` and ``strict`` are
     passed to ``analysers.answer_all``.
     """
-    digests = {root: repository_digest(root) for root in {function.root for function in functions}}
-    versions = {"variant": rules.marker, "tool": TOOL_VERSION, "marking": rules.marking}
+    digest = functools.cache(repository_digest)
+    marker = "package" if rules.is_package else "paper"
+    versions = {"variant": marker, "tool": TOOL_VERSION, "marking": MARKING_VERSIONS[marker]}
     keys = {
-        function.id: judgement_key("marks", function.id, digests[function.root], **versions)
+        function.id: judgement_key("marks", function.id, digest(function.root), **versions)
         for function in functions
     }
     questions = {

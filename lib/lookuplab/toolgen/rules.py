@@ -90,20 +90,6 @@ class Rules:
     def is_package_2023(self) -> bool:
         return self.variant == "package-2023"
 
-    @property
-    def marker(self) -> str:
-        """Return the name of the rules that decide where a function gets marks: "paper" or
-        "package". The two packages mark the same words.
-        """
-        return "package" if self.is_package else "paper"
-
-    @property
-    def marking(self) -> int:
-        """Return the version of the marking, which is a part of the keys of stored marks. Increase
-        it whenever the same answers of the tool would give a function different marks.
-        """
-        return 2 if self.is_package else 1
-
 
 PAPER_RULES = Rules("paper")
 PACKAGE_2023_RULES = Rules("package-2023", min_mark_probability=0.8, every_error=True)

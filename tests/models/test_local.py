@@ -280,7 +280,8 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
     assert batches(asked) == batches(asked[::-1]) == ["8765", "4321", "0"]
     assert batches(asked[:5]) == ["4321", "0"], "also after a batch was kept"
     longest = len(model.prompt_ids(asked[8][0].text))
-    monkeypatch.setattr("lookuplab.models.decoding.CPU_TOKENS", 2 * longest)
+    # on the fast path, a batch may have twice as many tokens
+    monkeypatch.setattr("lookuplab.models.decoding.CPU_TOKENS", longest)
     assert batches(asked)[:2] == ["87", "65"]
 
 

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 # batch while the other batches wait for Jedi.
 TURNS = {"cuda": 4}
 # The limit on the size of a batch on a CPU: rows times tokens of the longest prompt. Larger batches
-# have more padding and do not fit into the processor's caches.
+# have more padding and do not fit into the processor's caches. The limit is doubled on the fast
+# path, which reads no padding, and for several samples, which share one reading of the prompt.
 CPU_TOKENS = 8192
 KEEP_SECONDS = 1.0  # a finished answer is yielded within about this time
 # The largest relative difference between logits that rounding in 16 bits can explain. An
@@ -68,11 +69,10 @@ def decode_rows(
     """Decode the rows in batches, in the given order (longest prompts first). About once a second,
     yield the answers that have ended, so that a killed process loses only answers in progress.
 
-    A batch has at most ``batch_size`` rows. On a CPU, all prompts in a batch together also have at
-    most ``CPU_TOKENS`` tokens, padding included. If memory runs out, the unfinished rows of the
-    batch start again in batches of half the size, and later batches are no larger. Raises UserError
-    if a single row does not fit. A row whose tool has failed (``tokens.Lost``) is reported and
-    left out.
+    A batch has at most ``batch_size`` rows. On a CPU, ``CPU_TOKENS`` limits it, too. If memory runs
+    out, the unfinished rows of the batch start again in batches of half the size, and later batches
+    are no larger. Raises UserError if a single row does not fit. A row whose tool has failed
+    (``tokens.Lost``) is reported and left out.
 
     The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run
     that is resumed after a kill forms other batches, which may change the last digits of
@@ -84,8 +84,7 @@ def decode_rows(
     has a paged cache, which avoids both (``vllm:NAME``).
     """
     on_cpu = bool(rows) and model.module.device.type == "cpu"
-    # several samples of a prompt share one reading of the prompt, so more rows fit
-    budget = CPU_TOKENS * min(2, decoding.n) if on_cpu else math.inf
+    budget = CPU_TOKENS * (2 if model.fast or decoding.n > 1 else 1) if on_cpu else math.inf
     while rows:
         each = len(rows[0].ids)
         size = max(1, int(min(model.batch_size, budget // each)))

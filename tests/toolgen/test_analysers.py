@@ -41,10 +41,11 @@ def analyser(tmp_path, monkeypatch):
     process answers and what its parent is.
     """
 
-    def make(start, contained, control="pass"):
+    def make(start, contained=None, control="pass"):
         if contained and (reason := why_no_namespaces()):
             pytest.skip(reason)
-        monkeypatch.setattr(analysers, "is_contained", lambda _: contained)
+        if contained is not None:
+            monkeypatch.setattr(analysers, "is_contained", lambda _: contained)
         name = f"analyser_{tmp_path.name}"
         folder, root = tmp_path / "analyser", tmp_path / "repository"
         folder.mkdir()
@@ -208,11 +209,27 @@ def test_what_an_analyser_takes_for_the_code_s_fault_is_the_machine_s(who, code)
     who("try: open('nowhere')\nexcept OSError: pass")
 
 
-def test_without_namespaces_a_line_says_so(capsys):
-    analysers.is_contained.cache_clear()
-    assert not analysers.is_contained("not permitted")
-    assert not analysers.is_contained("not permitted")
-    assert capsys.readouterr().err.count("warning: Jedi and pylint read the repositories") == 1
+REFUSED = """analysers import serve as begin
+from lookuplab.sandbox import namespaces
+
+def refuse(*_):
+    {}
+
+def start():
+    namespaces.enter_read_only = refuse
+    begin('it')"""
+
+
+@pytest.mark.parametrize(
+    ("refuse", "reason"),
+    [("raise OSError('not permitted')", "not permitted"), ("os._exit(1)", "the process died")],
+)
+def test_where_no_sandbox_works_a_line_says_so_and_questions_are_answered(
+    analyser, capsys, refuse, reason
+):
+    ask = analyser(REFUSED.format(refuse))
+    assert ask()[1] == ask(within="elsewhere")[1]
+    assert capsys.readouterr().err.count(f"because none works here ({reason})") == 1
 
 
 def _answer(_, file, __, reason):

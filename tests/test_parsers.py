@@ -28,8 +28,7 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
 from lookuplab.results.provenance import convert
 from lookuplab.run import downloads, jobs, notebooks
-from lookuplab.run.cli import cli
-from lookuplab.run.commands import pairs
+from lookuplab.run.cli import cli, pairs
 from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.stackoverflow.ds1000 import load_problems, solution_of
 from lookuplab.toolgen.functions import extract

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 from lookuplab.errors import UserError
 from lookuplab.paths import make_folder
 from lookuplab.run import downloads
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 
 
 def convert(file: Path, folder: Path) -> None:

@@ -23,7 +23,7 @@ from pandas.api.types import is_bool_dtype
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
-from lookuplab.models.completions import JUDGED, LOG_VARIABLE
+from lookuplab.models.store import JUDGED, LOG_VARIABLE
 from lookuplab.scoring.rates import average, rate, row
 from lookuplab.work import say
 

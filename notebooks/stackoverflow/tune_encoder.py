@@ -28,7 +28,7 @@ from lookuplab.models.store import hashed
 from lookuplab.models.training import Milestones, last_checkpoint
 from lookuplab.retrieval.rankers import sentence_encoder
 from lookuplab.run import downloads
-from lookuplab.run.commands import HELP, Group, claim, command, with_settings
+from lookuplab.run.cli import HELP, Group, claim, command, with_settings
 from lookuplab.run.commands.train import steady
 
 with needs("rank"):

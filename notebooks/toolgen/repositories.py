@@ -15,7 +15,7 @@ import pandas as pd
 
 from lookuplab.errors import UserError
 from lookuplab.paths import make_folder
-from lookuplab.run.commands import HELP, Group, command, echo_counts
+from lookuplab.run.cli import HELP, Group, command, echo_counts
 from lookuplab.work import watched
 
 COLUMNS = ["repository_name", "func_code_url", "split_name"]

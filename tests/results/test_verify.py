@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from lookuplab.models.completions import LOG_COLUMNS
+from lookuplab.models.store import LOG_COLUMNS
 
 HEAD = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value\n"
 ROWS = ["low,valid,33.3333,20,50,267,30", "high,valid,66.6667,60,70,267,"]

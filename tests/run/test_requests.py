@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
 from lookuplab.results.provenance import convert
 from lookuplab.run import cluster, downloads
-from lookuplab.run.commands import pairs
+from lookuplab.run.cli import pairs
 from lookuplab.run.commands.run import prompt_counts
 from lookuplab.run.jobs import (
     PUBLIC_TASKS,

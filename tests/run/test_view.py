@@ -16,7 +16,7 @@ from lookuplab import paths
 from lookuplab.benchmark import Asked, Benchmark, judged, offer
 from lookuplab.cloudapi.bench import NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT
 from lookuplab.models import Completion, Prompt
-from lookuplab.models.completions import JUDGED, LOG_VARIABLE
+from lookuplab.models.store import JUDGED, LOG_VARIABLE
 from lookuplab.run.commands import view
 from lookuplab.run.jobs import load_profile, plan
 from lookuplab.run.notebooks import find

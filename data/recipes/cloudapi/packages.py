@@ -15,7 +15,7 @@ from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.cloudapi.tasks import COMPOSITION, ApiTask
 from lookuplab.errors import UserError
-from lookuplab.run.commands import command, echo_counts, run_module
+from lookuplab.run.cli import command, echo_counts, run_module
 from lookuplab.work import watched
 from recipes.cloudapi import frequency, tasks
 from recipes.cloudapi.comments import wordings

@@ -28,7 +28,7 @@ from lookuplab.cloudapi.tasks import (
     stable_order,
 )
 from lookuplab.errors import UserError
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 from recipes import write_rows
 from recipes.cloudapi.comments import purpose, wordings
 from recipes.cloudapi.reading import COMMON

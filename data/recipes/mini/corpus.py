@@ -46,7 +46,7 @@ from lookuplab.cloudapi.tasks import (
 )
 from lookuplab.paths import write_lines
 from lookuplab.retrieval.rankers import identifier_words
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.work import watched
 from recipes.cloudapi.comments import VERBS, intent, reword, wordings

@@ -31,7 +31,7 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import interleave
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
 from lookuplab.work import watched

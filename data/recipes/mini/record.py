@@ -17,7 +17,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.models.store import PYTHON, key_suffix
 from lookuplab.run import audit
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 
 GROUP_ROWS = 20_000  # rows per row group of the Parquet files
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import click
 
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Snippet
 from lookuplab.work import watched
 from recipes import write_rows

@@ -25,7 +25,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.training import Recipe
 from lookuplab.paths import write_lines
 from lookuplab.python_sources import python_files
-from lookuplab.run.commands import command, run_module
+from lookuplab.run.cli import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.finetuning import finetune

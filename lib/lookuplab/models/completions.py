@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
-from lookuplab.models.store import CompletionStore, canonical, digest, key_suffix
+from lookuplab.models.store import LOG_VARIABLE, CompletionStore, canonical, digest, key_suffix
 from lookuplab.work import Progress, shard
 
 # part of the key of each stored answer; increase it whenever a change of the code changes the
@@ -33,15 +33,8 @@ from lookuplab.work import Progress, shard
 DECODING_VERSION = 1
 # a process that takes over work from other processes generates at most this many answers at a time
 OTHERS = 32
-# environment variable, set by the runner: the path of a log of the answers that a notebook used
-LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
-# the name of a file in the folder of that log, to which ``benchmark.append_judged`` writes judged
-# answers
-JUDGED = "judged.jsonl.gz"
 # model -> {key of an answer that this process used: how the answer ended}
 ENDED: dict[str, dict[str, str]] = {}
-# columns of the log file whose path is in LOG_VARIABLE; it has one line for each use of an answer
-LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 
 # 1. What a model is asked, and what it answers

@@ -46,6 +46,13 @@ STORE_VARIABLE = "LOOKUPLAB_STORE"
 # Environment variable, set by the runner: the path of a log. Each line has a store's name and three
 # counts of answers: found in the record, found in the file, and generated.
 USES_VARIABLE = "LOOKUPLAB_USES"
+# Environment variable, set by the runner: the path of a log of the answers that a notebook used. It
+# has a line with LOG_COLUMNS for each use of an answer.
+LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
+LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
+# the name of a file in the folder of that log, to which ``benchmark.append_judged`` writes judged
+# answers
+JUDGED = "judged.jsonl.gz"
 SCHEMA = 4  # the version of the file's format; a file of any other version is refused
 # The Python version with which the record was made. Answers depend on the version, because Jedi and
 # pylint read Python's standard library, and because programs are executed.

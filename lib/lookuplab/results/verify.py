@@ -183,7 +183,7 @@ def fresh_files(folder: Path) -> dict[str, bytes]:
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
     """Return the rows of a log of answers, with all values as text: the columns that
-    ``models.completions`` logs (LOG_COLUMNS) and, in the file ANSWERS_FILE, the notebook.
+    ``models.completions`` logs (``store.LOG_COLUMNS``) and, in the file ANSWERS_FILE, the notebook.
     """
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
 

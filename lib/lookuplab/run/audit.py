@@ -27,7 +27,7 @@ from lookuplab.models.store import (
     key_suffix,
 )
 from lookuplab.results import provenance
-from lookuplab.run.commands import claim
+from lookuplab.run.cli import claim
 from lookuplab.run.runner import surroundings
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, success

@@ -1,26 +1,231 @@
-"""Implements the command line. Each command is a function in a module of
-``lookuplab.run.commands``. The module is imported only when the command is used.
+"""Implements the command line: turns functions into commands, and finds the commands by name.
+
+A function's parameters become arguments, and its keyword-only parameters become options. The
+functions are in the modules of ``lookuplab.run.commands``. A module is imported only when one of
+its commands is used, and imports slow packages (torch, pandas) only when the command runs, so that
+`--help` is quick.
 """
 
+import inspect
+import json
 import os
 import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import click
 
 import lookuplab
-from lookuplab.run import commands
-from lookuplab.work import stoppable
+from lookuplab import paths
+from lookuplab.errors import UserError, check_choice, explain
+from lookuplab.work import hold_lock, stoppable
 
+MODULES = Path(__file__).with_name("commands")
 # Matches a command in a module's text. The groups are the command's name if the decorator states
 # one, the function's name, and the first line of the function's docstring.
 COMMAND = re.compile(
     r'^@(?:command|click\.group)\((?:"(\w+)")?[^\n]*\ndef (\w+)\(.*?^    """(.+?)$', re.M | re.S
 )
+HELP = {"help_option_names": ["-h", "--help"]}
+SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 
 
-class Commands(commands.Group):
+class Command(click.Command):
+    """A command made from a function. Types and defaults come from the function's signature: a
+    ``Literal`` becomes a choice, a ``tuple`` an option that may be given several times, and a
+    ``bool`` a flag. The docstring is the help text; its last part, ``Args:``, describes the
+    options.
+    """
+
+    def __init__(self, name: str | None, callback: Callable[..., None], **_options: Any):
+        text, _, described = (inspect.getdoc(callback) or "").partition("\nArgs:\n")
+        helps = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", described, re.M))
+        parameters = inspect.signature(callback).parameters.values()
+        params = [_parameter(parameter, helps.get(parameter.name)) for parameter in parameters]
+        super().__init__(name, callback=callback, params=params, help=text)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises UserError if one of them is empty. This happens if it is a
+        shell variable that is not set, and the command must not run with a default instead.
+        """
+        # the message names what precedes an empty argument, because this is all that the user sees
+        for before, text in zip([self.name, *args], args, strict=False):
+            if not text or re.fullmatch("--[a-z-]+=", text):
+                raise UserError(
+                    f"the text after {text or before} is empty: give a value or leave it out"
+                )
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. Raises UserError if its ``--output`` would replace a file that another
+        argument or option names.
+        """
+        if output := ctx.params.get("output"):
+            given = (value for name, value in ctx.params.items() if name != "output")
+            keep_inputs(output, given)
+        return super().invoke(ctx)
+
+
+def keep_inputs(output: Path, given: Iterable[Any]) -> None:
+    """Raise UserError if one of the ``given`` values (paths, texts, or tuples of these) names the
+    existing file ``output``, perhaps by another path or through a link, or names a folder in which
+    ``output`` is a Python file.
+    """
+    for value in given:
+        if isinstance(value, tuple):
+            keep_inputs(output, value)
+        elif isinstance(value, str | Path) and output.is_file():
+            place = paths.located(value)
+            is_source = output.suffix == ".py" and place.is_dir()
+            inside = is_source and place.resolve() in output.resolve().parents
+            if inside or (place.is_file() and place.samefile(output)):
+                raise UserError(f"{output} belongs to the input {value}; name another output")
+
+
+command = partial(click.command, cls=Command)
+
+
+class Group(click.Group):
+    """A group of commands that reports bad input in one line and exits with code 2."""
+
+    command_class = Command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            message = " ".join(error.format_message().split()).rstrip(".")
+            message += f" (see `{(error.ctx or ctx).command_path} --help`)"
+        except Exception as error:
+            if (line := explain(error)) is None:
+                raise
+            message = line
+        click.echo(f"error: {message}", err=True)
+        return ctx.exit(2)
+
+
+def run_module(module_command: click.Command) -> None:
+    """Run ``module_command`` when its module was started as ``python -m MODULE``, and report errors
+    as ``lookuplab`` does.
+    """
+    name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
+    group = Group(commands={name: module_command}, context_settings=HELP)
+    with stoppable():
+        group.main([name, *sys.argv[1:]], prog_name="python -m")
+
+
+class Place(click.Path):
+    """The path of a file or folder, with ``~`` expanded."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(paths.expand_path(value), param, ctx)
+
+
+def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
+    """Return the argument or option for a function's parameter. ``text`` is its description."""
+    kind = parameter.annotation
+    several = get_origin(parameter.annotation) is tuple
+    if several or type(None) in get_args(kind):
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        kind = click.Choice(get_args(kind))
+    kinds = {Path: Place(path_type=Path), int: click.IntRange(0, 999_999_999)}
+    options: dict[str, Any] = {"type": kinds.get(kind, kind)}
+    if parameter.default is parameter.empty:
+        options["required"] = True
+    elif not several:  # click's own default for several values is ()
+        options["default"] = parameter.default
+    if parameter.kind is not parameter.KEYWORD_ONLY:
+        return click.Argument([parameter.name], nargs=-1 if several else 1, **options)
+    return click.Option(
+        [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT.get(parameter.name)])],
+        help=text and " ".join(text.split()),
+        show_default=bool(parameter.default),
+        is_flag=kind is bool,
+        multiple=several,
+        **options,
+    )
+
+
+def claim_file(output: Path | None) -> None:
+    """Reserve a command's output file (see ``claim``), unless it is None. A command does this
+    before it reads its input. Also raises UserError if ``output`` exists but is not a file.
+    """
+    if output:
+        paths.check_file(output)
+        claim(output)
+
+
+def claim(place: Path) -> None:
+    """Reserve a file or folder: no other command can write to ``place`` until this command has
+    ended. Raises UserError if another command is already writing there.
+    """
+    context = click.get_current_context(silent=True)
+    place = place.absolute()
+    if context and not paths.is_special(place):
+        context.with_resource(hold_lock(place, f"writes {place}"))
+
+
+def pairs(texts: Iterable[str]) -> dict[str, Any]:
+    """Return {name: value} for texts ``name=value``, whose values are YAML, as in ``papermill -y``.
+    Raises UserError for a text without ``=``, a name given twice, and a value that is not YAML.
+    """
+    import yaml
+
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"{text!r}: write name=value")
+        if name in values:
+            raise UserError(f"{name}=... is given twice")
+        try:
+            values[name] = paths.parse(yaml.safe_load, value)
+            json.dumps(values[name])  # fails for a date, because no parameter can be a date
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{value!r} is not YAML; put a text in quotes: {error}") from None
+    return values
+
+
+def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
+    """Return a copy of ``defaults``, an instance of a dataclass, with fields changed by texts
+    ``name=value``. Raises UserError for an unknown name or a wrong value.
+    """
+    from lookuplab.results.provenance import convert
+
+    changed = {}
+    for name, value in pairs(texts).items():
+        check_choice("the setting", name, vars(defaults))
+        # (int, NoneType) for a setting that may be null
+        kinds = get_args(type(defaults).__annotations__[name])
+        if value is not None or not kinds:
+            example = kinds[0]() if kinds else vars(defaults)[name]
+            value = convert(example, value, f"setting {name!r}")
+        if isinstance(value, int | float) and not 0 <= value <= sys.maxsize:
+            raise UserError(
+                f"setting {name!r} is {value!s:.40}; it must be at least 0, not too large"
+            )
+        changed[name] = value
+    return replace(defaults, **changed)
+
+
+def echo_counts(head: str, counts: dict[str, int]) -> None:
+    """Print ``head`` and then the counts, largest first."""
+    if head:
+        click.echo(head)
+    for what, number in Counter(counts).most_common():
+        click.echo(f"  {number:>7,}  {what}")
+
+
+class Commands(Group):
     """A group of commands that are imported only when they are used."""
 
     def resolve_command(
@@ -33,7 +238,7 @@ class Commands(commands.Group):
         return name, command, others
 
 
-@click.group(cls=Commands, context_settings=commands.HELP)
+@click.group(cls=Commands, context_settings=HELP)
 @click.version_option(lookuplab.__version__, prog_name="lookuplab")
 def cli() -> None:
     """What happens when a code model may look something up? Three papers as notebooks.
@@ -48,7 +253,7 @@ def cli() -> None:
 # {command: (module, function)}. The modules are read as text and not imported, because imports take
 # seconds.
 PLACES: dict[str, tuple[str, str]] = {}
-for file in Path(commands.__file__).parent.glob("*.py"):
+for file in MODULES.glob("*.py"):
     for given, function, line in COMMAND.findall(file.read_text("utf-8")):
         PLACES[given or function] = file.stem, function
         cli.add_command(click.Command(given or function, help=line))

@@ -27,9 +27,17 @@ from typing import NamedTuple
 
 from lookuplab import paths
 from lookuplab.errors import NO_MEMORY, UserError, explain, no_memory
-from lookuplab.models.completions import JUDGED, LOG_COLUMNS, LOG_VARIABLE
 from lookuplab.models.names import bare_name, is_mini, is_remote
-from lookuplab.models.store import STORE_VARIABLE, USES_VARIABLE, CompletionStore, canonical, digest
+from lookuplab.models.store import (
+    JUDGED,
+    LOG_COLUMNS,
+    LOG_VARIABLE,
+    STORE_VARIABLE,
+    USES_VARIABLE,
+    CompletionStore,
+    canonical,
+    digest,
+)
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure

@@ -13,8 +13,8 @@ import click
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines, write_text
 from lookuplab.run import downloads
+from lookuplab.run.cli import Group, claim_file, echo_counts, with_settings
 from lookuplab.run.cluster import connect
-from lookuplab.run.commands import Group, claim_file, echo_counts, with_settings
 from lookuplab.work import watched
 
 

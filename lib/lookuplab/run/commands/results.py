@@ -9,7 +9,7 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.run.commands import claim, command
+from lookuplab.run.cli import claim, command
 from lookuplab.run.jobs import load_profile, profile_with_figures
 from lookuplab.run.notebooks import select
 from lookuplab.work import Progress

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -19,14 +19,13 @@ import click
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.completions import JUDGED
 from lookuplab.models.names import is_mini
 from lookuplab.models.record import RECORD_VARIABLE
-from lookuplab.models.store import canonical, digest
+from lookuplab.models.store import JUDGED, canonical, digest
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
+from lookuplab.run.cli import claim, command, pairs
 from lookuplab.run.cluster import connect
-from lookuplab.run.commands import claim, command, pairs
 from lookuplab.run.execute import Failure
 from lookuplab.run.jobs import (
     Job,
@@ -462,7 +461,7 @@ def execute(
     if not part.draws:
         due = [with_own_folder(job, part.number) for job in due]
     began = time.monotonic()
-    with connect(scheduler, jobs) as cluster:
+    with connect(scheduler, jobs) if scheduler else nullcontext() as cluster:
         results = run_jobs(due, jobs, cluster, part)
     failures = [(job, failure) for job, (failure, *_) in zip(due, results, strict=True) if failure]
     for job, failure in failures:

@@ -16,8 +16,8 @@ import click
 from lookuplab.errors import UserError, check_choice, check_memory
 from lookuplab.models.store import logprobs_fault
 from lookuplab.paths import json_lines, write_lines
+from lookuplab.run.cli import Group, claim_file, command, keep_inputs
 from lookuplab.run.cluster import connect
-from lookuplab.run.commands import Group, claim_file, command, keep_inputs
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of

@@ -9,7 +9,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.models.store import AnswerStore, CompletionStore
-from lookuplab.run.commands import Group, claim
+from lookuplab.run.cli import Group, claim
 from lookuplab.work import watched
 
 AT_ONCE = 1000  # the number of rows that are read from a store at once

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from lookuplab.run.commands import Group, claim, echo_counts, with_settings
+from lookuplab.run.cli import Group, claim, echo_counts, with_settings
 from lookuplab.work import env_int
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's mallopt

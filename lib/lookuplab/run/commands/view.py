@@ -24,9 +24,9 @@ from lookuplab import paths
 from lookuplab.cloudapi.bench import NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT
 from lookuplab.cloudapi.policies import POLICIES, THRESHOLD, expected, triggered
 from lookuplab.errors import UserError
-from lookuplab.models.completions import JUDGED
+from lookuplab.models.store import JUDGED
 from lookuplab.results.artifact import ROW_KEY, read_csv
-from lookuplab.run.commands import claim, claim_file, command
+from lookuplab.run.cli import claim, claim_file, command
 from lookuplab.run.notebooks import find
 from lookuplab.run.runner import NUMBERS
 from lookuplab.scoring.rates import mcnemar, paired_difference

@@ -15,8 +15,7 @@ import nbformat
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
 from lookuplab.run.commands.view import last_runs, write_page
-from lookuplab.run.jobs import Profile, load_profile
-from lookuplab.run.notebooks import Notebook, all_notebooks, profile_names
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile, profile_names
 from lookuplab.run.report import Run, claims_page, heading, page, results_page, sentence
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab

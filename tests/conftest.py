@@ -22,7 +22,7 @@ from lookuplab import paths
 from lookuplab.models import Completion
 from lookuplab.run import cluster, runner
 from lookuplab.run.cli import cli
-from lookuplab.run.jobs import plan
+from lookuplab.run.notebooks import plan
 from lookuplab.work import free_memory, processors
 
 # No deadline, because a busy machine exceeds any. Fixtures of a function may be shared by all its

@@ -15,8 +15,7 @@ from traitlets.config import PyFileConfigLoader
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.run.jobs import load_profile, plan
-from lookuplab.run.notebooks import all_notebooks, find, profile_names
+from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, profile_names
 from lookuplab.stackoverflow import corpus
 
 ALL = all_notebooks()

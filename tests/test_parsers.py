@@ -27,7 +27,7 @@ from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
 from lookuplab.results.provenance import convert
-from lookuplab.run import downloads, jobs, notebooks
+from lookuplab.run import downloads, notebooks
 from lookuplab.run.cli import cli, pairs
 from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.stackoverflow.ds1000 import load_problems, solution_of
@@ -97,7 +97,7 @@ FILES = {
     ".py": [lambda file: extract(file.parent), snippets, read_source],
     ".sqlite": [kept],
     ".toml": [lambda file: downloads._parse(file, time.monotonic_ns())],
-    ".yaml": [lambda file: jobs.load_profile(str(file)), claims.load],
+    ".yaml": [lambda file: notebooks.load_profile(str(file)), claims.load],
     ".ipynb": [notebooks.read],
 }
 READERS = [(suffix, read) for suffix, readers in FILES.items() for read in readers]
@@ -146,7 +146,7 @@ def test_any_cell_of_a_notebook_is_read_or_refused(tmp_path, source, tags, kind)
 @given(entry=VALUES, name=st.sampled_from(["parameters", "notebooks", "steps", "threads"]) | TEXT)
 def test_any_entry_of_a_profile_is_read_or_refused(tmp_path, entry, name):
     (file := tmp_path / "x.yaml").write_text(json.dumps({name: entry}))
-    read_or_one_line(jobs.load_profile, str(file))
+    read_or_one_line(notebooks.load_profile, str(file))
 
 
 @pytest.mark.parametrize("declared", ["", 1, 0.5, True, None, ["a"], [1], {"a": "b"}], ids=str)

@@ -11,7 +11,6 @@ import gzip
 import importlib
 import json
 import math
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from pandas.api.types import is_bool_dtype
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
-from lookuplab.models.store import JUDGED, LOG_VARIABLE
+from lookuplab.models.store import JUDGED, log_file
 from lookuplab.scoring.rates import average, rate, row
 from lookuplab.work import say
 
@@ -176,8 +175,8 @@ def judged(
                 f"for task {task.id!r} it returned {columns!r:.200}"
             )
         rows.append(row | columns)
-    if log := os.environ.get(LOG_VARIABLE):
-        append_judged(Path(log).with_name(JUDGED), benchmark, pairs, rows, asked)
+    if file := log_file(JUDGED):
+        append_judged(file, benchmark, pairs, rows, asked)
     return pd.DataFrame(rows)
 
 

@@ -40,7 +40,9 @@ _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # a folder with one of these is an 
 _WHEELS = (
     "--implementation=cp",
     "--python-version=3.11.9",
-    *(f"--platform={tag}_x86_64" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")),
+    "--platform=manylinux_2_28_x86_64",
+    "--platform=manylinux_2_17_x86_64",
+    "--platform=manylinux2014_x86_64",
 )
 
 

@@ -16,8 +16,7 @@ import nbformat
 import yaml
 
 from lookuplab import paths
-from lookuplab.run.jobs import load_profile, plan
-from lookuplab.run.notebooks import read
+from lookuplab.run.notebooks import load_profile, plan, read
 from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"

@@ -146,14 +146,14 @@ def test_keys_of_stores_that_exist_stay_as_they_were():
 
 
 def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
-    monkeypatch.setenv(completions.LOG_VARIABLE, str(tmp_path / "log"))
+    monkeypatch.setenv("LOOKUPLAB_LOGS", str(tmp_path))
     margins = NEAR_TIE_MARGIN / 5, NEAR_TIE_MARGIN, None, 0.0
     asked = {"store": False, "changes": [{"margin": margin} for margin in margins]}
     for tool in ("jedi 1", "jedi 2"):
         ask([PROMPT], FOUR, tool=tool, **asked)
     score(ToyModel(), [(PROMPT, "x")], store=False)  # a score is not an answer, so it is not logged
     ask(many_prompts(1), FOUR, **asked)
-    rows = [line.split(",") for line in (tmp_path / "log").read_text().splitlines()]
+    rows = [line.split(",") for line in (tmp_path / "answers.csv").read_text().splitlines()]
     assert rows[:4] == rows[4:8] and len(rows) == 12 and rows[8][3] != rows[0][3]
     told = [["toy", "a", str(at), near] for at, near in enumerate(("2e-05", "", "", "0e+00"))]
     assert [[*row[:3], row[-1]] for row in rows[:4]] == told

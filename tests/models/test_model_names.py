@@ -11,8 +11,7 @@ from tiny_architectures import save_chat
 from lookuplab.errors import UserError
 from lookuplab.models import load
 from lookuplab.models.names import model_folder, split_revision, table_name
-from lookuplab.run.jobs import check, load_profile, plan
-from lookuplab.run.notebooks import Notebook
+from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40
 

@@ -150,7 +150,7 @@ class Down(ToyModel):
 
 
 def test_answers_count_as_made_when_they_are_and_not_when_they_are_asked_for(place, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_USES", str(place / "uses"))
+    monkeypatch.setenv("LOOKUPLAB_LOGS", str(place))
     with pytest.raises(UserError, match="refused"):
         complete(Down(), many_prompts(9), store=place / "s.sqlite")
     ask(many_prompts(9), store=place / "s.sqlite")

@@ -13,8 +13,7 @@ from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
-from lookuplab.run.jobs import load_profile
-from lookuplab.run.notebooks import find
+from lookuplab.run.notebooks import find, load_profile
 from lookuplab_notebooks.own.agent import REFUSAL, Turns, ask, conversations, lookup
 
 BENCH = CloudApiBench(load_tasks("data/public/cloudapi/tasks.jsonl", 3))

@@ -36,7 +36,7 @@ from lookuplab.results.claims import (
     weak_models,
 )
 from lookuplab.run import report
-from lookuplab.run.jobs import load_profile
+from lookuplab.run.notebooks import load_profile
 
 METRIC = "valid_percent"
 AT_LEAST = {"ranges": {"low": [50, None]}}

@@ -5,8 +5,7 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.results.artifact import Artifact
-from lookuplab.run.jobs import load_profile, plan
-from lookuplab.run.notebooks import all_notebooks, find, with_copies
+from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, with_copies
 
 
 def saves(name):

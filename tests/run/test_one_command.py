@@ -13,7 +13,7 @@ import tiny_hub
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab.run import downloads, jobs, notebooks
+from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
 MODEL = "bigcode/starcoder2-3b"
@@ -27,7 +27,7 @@ def checkout(tmp_path):
     """Make a checkout with this notebook and the kit's data, but with only a few public tasks.
     Nothing has run in it.
     """
-    tasks = tmp_path / jobs.PUBLIC_TASKS
+    tasks = tmp_path / notebooks.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)
     (tmp_path / "notebooks/cloudapibench").mkdir(parents=True)
     own = [

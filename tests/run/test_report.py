@@ -14,7 +14,7 @@ from lessons import hidden
 
 from lookuplab import paths
 from lookuplab.results.paper import titles
-from lookuplab.run import jobs, notebooks, report
+from lookuplab.run import notebooks, report
 
 WRITTEN = [
     *paths.ROOT.glob("*.md"),
@@ -29,7 +29,7 @@ def site(shared):
     folder = shared / "a report" / "mini"
     with FileLock(shared / "report.lock"):  # the first of several test processes builds the site
         if not folder.exists():
-            website.build(jobs.load_profile("mini"), folder)
+            website.build(notebooks.load_profile("mini"), folder)
     return folder
 
 
@@ -42,7 +42,7 @@ def shown(page):
 
 @cache
 def mini():
-    return report.Run(jobs.load_profile("mini"))
+    return report.Run(notebooks.load_profile("mini"))
 
 
 def squeezed(text):
@@ -109,7 +109,7 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch)
     data = {"text/plain": "it printed"}, {website._WIDGET: {}, "text/plain": "IntSlider(value=3)"}
     outputs = [nbformat.v4.new_output("display_data", data=one) for one in data]
     document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
-    notebook, mini = notebooks.find("table1_base_models"), jobs.load_profile("mini")
+    notebook, mini = notebooks.find("table1_base_models"), notebooks.load_profile("mini")
     nbformat.write(
         document, paths.make_folder(tmp_path / "mini" / notebook.paper) / notebook.path.name
     )

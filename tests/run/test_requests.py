@@ -14,14 +14,15 @@ from lookuplab.results.provenance import convert
 from lookuplab.run import cluster, downloads
 from lookuplab.run.cli import pairs
 from lookuplab.run.commands.run import prompt_counts
-from lookuplab.run.jobs import (
+from lookuplab.run.notebooks import (
     PUBLIC_TASKS,
+    find,
     foreign_tasks,
     load_profile,
     plan,
     problems,
+    read,
 )
-from lookuplab.run.notebooks import find, read
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 

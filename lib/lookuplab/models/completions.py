@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
-from lookuplab.models.store import LOG_VARIABLE, CompletionStore, canonical, digest, key_suffix
+from lookuplab.models.store import ANSWERS, CompletionStore, canonical, digest, key_suffix, log_file
 from lookuplab.work import Progress, shard
 
 # part of the key of each stored answer; increase it whenever a change of the code changes the
@@ -296,7 +296,7 @@ def find_or_generate(
         text = visible(completion.text) if model.chat else completion.text
         ended = completion.finish_reason if text.strip() else "empty"
         ENDED.setdefault(model.name, {})[key] = ended
-    if file := os.environ.get(LOG_VARIABLE):
+    if file := log_file(ANSWERS):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
             for (_, question), completion in zip(keyed, completions, strict=True):

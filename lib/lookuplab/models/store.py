@@ -43,16 +43,13 @@ from lookuplab.work import shard
 
 # environment variable with the path of the completion store; the other stores are in its folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"
-# Environment variable, set by the runner: the path of a log. Each line has a store's name and three
-# counts of answers: found in the record, found in the file, and generated.
-USES_VARIABLE = "LOOKUPLAB_USES"
-# Environment variable, set by the runner: the path of a log of the answers that a notebook used. It
-# has a line with LOG_COLUMNS for each use of an answer.
-LOG_VARIABLE = "LOOKUPLAB_ANSWERS"
+# Environment variable, set by the runner: the folder to which a notebook writes three logs. In
+# COUNTS, a line has a store's name and three counts of answers: found in the record, found in the
+# file, and generated. In ANSWERS, a line with LOG_COLUMNS stands for each use of an answer. JUDGED
+# has the judged answers (``benchmark.append_judged``).
+LOG_VARIABLE = "LOOKUPLAB_LOGS"
+COUNTS, ANSWERS, JUDGED = "uses", "answers.csv", "judged.jsonl.gz"
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
-# the name of a file in the folder of that log, to which ``benchmark.append_judged`` writes judged
-# answers
-JUDGED = "judged.jsonl.gz"
 SCHEMA = 4  # the version of the file's format; a file of any other version is refused
 # The Python version with which the record was made. Answers depend on the version, because Jedi and
 # pylint read Python's standard library, and because programs are executed.
@@ -84,6 +81,14 @@ KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
 FORGET = """INSERT INTO rows VALUES (?, NULL, 0, ?) ON CONFLICT DO UPDATE
     SET gone = max(gone, excluded.gone), json = CASE WHEN at > excluded.gone THEN json END"""
 T = TypeVar("T")
+
+
+def log_file(name: str) -> Path | None:
+    """Return the path of a log of the notebook that this process runs (see LOG_VARIABLE), or None
+    if the runner has not started this process.
+    """
+    folder = os.environ.get(LOG_VARIABLE)
+    return Path(folder, name) if folder else None
 
 
 class Journals:
@@ -279,10 +284,10 @@ class AnswerStore:
         return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Append the three ``counts`` to the log that USES_VARIABLE names, if the variable is set:
-        the numbers of answers found in the record, found in the file, and generated.
+        """Append the three ``counts`` to the log COUNTS, if there is one: the numbers of answers
+        found in the record, found in the file, and generated.
         """
-        if self._is_file and any(counts) and (file := os.environ.get(USES_VARIABLE)):
+        if self._is_file and any(counts) and (file := log_file(COUNTS)):
             with open(file, "a", encoding="utf-8") as log:
                 print(self.name, *counts, file=log)
 

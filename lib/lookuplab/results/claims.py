@@ -191,18 +191,14 @@ class Claim:
 
 
 class _Row(NamedTuple):
-    """A row of an artifact. If the row has no interval, the interval is set: for an exact number,
-    both ends are this number; for an estimate, the ends are -inf and inf.
+    """A row of an artifact. If the row has no interval, the number's interval is set: for an exact
+    number, both ends are this number; for an estimate, the ends are -inf and inf.
     """
 
     metric: str
     model: str
     condition: str
-    value: float
-    ci_low: float
-    ci_high: float
-    n: float
-    clusters: float
+    number: Rate
     paper_value: float
 
 
@@ -623,7 +619,8 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
     """Return a frame's rows as tuples. They are read many times, and pandas reads single rows
     slowly.
     """
-    frame = frame.reindex(columns=list(_Row._fields))
+    columns = ["metric", "model", "condition", "value", "ci_low", "ci_high", "n", "clusters"]
+    frame = frame.reindex(columns=[*columns, "paper_value"])
     # A number without clusters is a count, which is exact. An estimate has clusters; without an
     # interval, its true value could be any number.
     is_exact = frame.clusters.isna()
@@ -632,7 +629,10 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
         "ci_high": frame.value.where(is_exact, inf),
     }
     frame = frame.fillna({"model": "", "condition": "", **ends})
-    return [*map(_Row._make, frame.itertuples(index=False, name=None))]
+    return [
+        _Row(metric, model, condition, Rate(*number), printed)
+        for metric, model, condition, *number, printed in frame.itertuples(index=False, name=None)
+    ]
 
 
 @cache
@@ -661,54 +661,57 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
         has_one = {row.model for row in table if row.condition in conditions}
         models = [m for m in dict.fromkeys([*models, *single]) if m in has_one] or models
-    numbers = {Cell(row.model, row.condition): _number(row) for row in rows}
+    numbers = {Cell(row.model, row.condition): row for row in rows}
     change = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
     changes = _changes(row for row in table if row.metric in change)
     printed = claim.test.get("printed")
     return tuple(_compare(each, numbers, changes, printed) for each in inequalities(claim, models))
 
 
-def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], tuple[Rate, str]]:
-    """Return the paired changes in an artifact's rows: {(new cell, old cell): (change, its n in
-    words)}, and for the reversed pair of cells the negative change.
+def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], Rate]:
+    """Return the paired changes in an artifact's rows: {(new cell, old cell): change}, and for the
+    reversed pair of cells the negative change.
 
     A row names two conditions of one model, or two models under one condition. A row that names
     only one model and one condition is the change from the condition ``base``.
     """
-    changes: dict[tuple[Cell, ...], tuple[Rate, str]] = {}
+    changes: dict[tuple[Cell, ...], Rate] = {}
     for row in rows:
         models, conditions = row.model.split(" - "), row.condition.split(" - ")
         if len(models) == len(conditions) == 1:
             conditions.append("/".join(["base", *row.condition.split("/")[1:]]))
         new = Cell(models[0], conditions[0])
         old = Cell(models[-1], conditions[-1])
-        change, n, _ = _number(row, " pairs")
-        changes[new, old] = change, n
-        changes[old, new] = Rate(-change.value, -change.high, -change.low, 0), n
+        up = row.number
+        changes[new, old] = up
+        changes[old, new] = replace(up, value=-up.value, low=-up.high, high=-up.low)
     return changes
 
 
 def _compare(
     planned: Comparison,
-    numbers: Mapping[Cell, tuple[Rate, str, float]],
-    changes: Mapping[tuple[Cell, ...], tuple[Rate, str]],
+    numbers: Mapping[Cell, _Row],
+    changes: Mapping[tuple[Cell, ...], Rate],
     printed: float | None,
 ) -> Comparison:
     """Return the ``planned`` comparison with its numbers, or unchanged if a number is missing.
 
-    ``numbers`` are from ``_number``, and ``changes`` from ``_changes``. ``printed`` is the paper's
-    number if the claim states one.
+    ``numbers`` are the rows of the claim's metric, and ``changes`` are from ``_changes``.
+    ``printed`` is the paper's number if the claim states one.
     """
     found = [numbers[cell] for cell in planned.cells if cell in numbers]
-    if len(found) < len(planned.cells) or any(math.isnan(rate.value) for rate, *_ in found):
+    if len(found) < len(planned.cells) or any(math.isnan(row.number.value) for row in found):
         return planned
-    ours, n, theirs = found[0]
-    for other, other_n, printed_there in found[1:]:
-        theirs -= printed_there
-        independent = difference(ours, other), f"{n} + {other_n}"
-        ours, n = changes.get(tuple(planned.cells), independent)
+    n = " + ".join(_size_in_words(row.number) for row in found)
+    ours, theirs = found[0].number, found[0].paper_value
+    for other in found[1:]:
+        theirs -= other.paper_value
+        if change := changes.get(tuple(planned.cells)):
+            ours, n = change, _size_in_words(change, " pairs")
+        else:
+            ours = difference(ours, other.number)
         # refuse a margin that allows the loss of everything, because it tests nothing
-        planned = replace(planned, is_refused=other.low <= -planned.least > 0)
+        planned = replace(planned, is_refused=other.number.low <= -planned.least > 0)
     least = planned.least
     most = planned.most
     value = ours.value
@@ -747,10 +750,9 @@ def _p_value(distance: float, side: float) -> float:
     return math.erfc(REACH * distance / side / math.sqrt(2)) / 2
 
 
-def _number(row: _Row, of: str = "") -> tuple[Rate, str, float]:
-    """Return (our number, its n in words, the paper's number). ``of`` is a word to put
-    after the n, such as " pairs".
+def _size_in_words(number: Rate, of: str = "") -> str:
+    """Return a number's n, such as ``205 (124 clusters)``. ``of`` is a word to put after it, such
+    as " pairs".
     """
-    within = f" ({row.clusters:.0f} clusters)" if row.clusters < row.n else ""
-    n = "" if math.isnan(row.n) else f"{row.n:.0f}{of}{within}"
-    return Rate(row.value, row.ci_low, row.ci_high, 0), n, row.paper_value
+    within = f" ({number.clusters:.0f} clusters)" if number.clusters < number.n else ""
+    return "" if math.isnan(number.n) else f"{number.n:.0f}{of}{within}"

@@ -137,7 +137,7 @@ def relative(value: Any) -> Any:
     """Return ``value`` with paths inside the checkout made relative to the checkout. The items of
     lists and the values of dictionaries are changed, too.
     """
-    return _each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
+    return each_text(value, lambda text: text.removeprefix(f"{paths.ROOT}{os.sep}"))
 
 
 def publishable(value: Any) -> Any:
@@ -145,15 +145,15 @@ def publishable(value: Any) -> Any:
     machine. A path inside the checkout becomes relative to the checkout. Of a path outside the
     checkout, only the last part is kept (of ``FOLDER/*``, the last two parts).
     """
-    return _each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
+    return each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 
 
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
     """Return ``value`` with ``change`` applied to every text and path in it."""
     if isinstance(value, dict):
-        return {name: _each_text(item, change) for name, item in value.items()}
+        return {name: each_text(item, change) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_each_text(item, change) for item in value]
+        return [each_text(item, change) for item in value]
     return change(str(value)) if isinstance(value, (str, Path)) else value
 
 

@@ -1,24 +1,71 @@
-"""Finds notebooks, and reads their parameters and the names of their artifacts.
+"""Finds notebooks, loads profiles, and makes jobs: which notebook runs with which parameters.
 
-No notebook is run here. ``run.jobs`` makes a job from a notebook and a profile.
+No notebook is run here. The user's mistakes are found before anything runs: an unknown parameter, a
+value of the wrong type, a missing model or file.
 """
 
 import json
-from collections.abc import Iterable
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice
-from lookuplab.results.provenance import assigned_values, original_notebook, saved_in
+from lookuplab.models import load
+from lookuplab.models.names import (
+    KEY_VARIABLE,
+    OPENAI,
+    VLLM,
+    bare_name,
+    is_mini,
+    is_remote,
+    model_folder,
+    split_options,
+    table_name,
+)
+from lookuplab.results.provenance import (
+    assigned_values,
+    convert,
+    each_text,
+    original_notebook,
+    relative,
+    saved_in,
+)
+from lookuplab.run import downloads
+from lookuplab.stackoverflow.corpus import PUBLISHED
 
 PROFILES = Path(__file__).with_name("profiles")
+# tasks whose frequency classes were counted in public code
+PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
+# the smallest sensible value of a notebook's parameter, if it is not 0
+LEAST = {
+    ("own/agent", "precision"): -1,  # -1 means BM25 alone; precisions in percent begin at 0
+    ("own/package", "per_class"): 1,
+    ("own/snippets", "shown"): 1,
+}
+# parameters that name the user's material, which a notebook in the folder `own` examines
+_MATERIALS = ("repository", "package", "corpus")
+_MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
+_FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
+_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}  # parameter -> advice if it is unknown
+_RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
+# a value that begins like this counts as a path; data/ and runs/ are folders of the checkout
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
+_YAML = (".yaml", ".yml")
+
+# 1. Notebooks
 
 
 @dataclass(frozen=True)
@@ -210,6 +257,453 @@ def _groups(orders: str) -> dict[str, list[str]]:
     return dict(yaml.safe_load(orders))
 
 
+# 2. Profiles
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The settings of a run: parameters from one YAML ``file`` and from the command line.
+
+    - ``parameters`` apply to every notebook that declares them, and ``notebooks[id]`` to one
+      notebook, which must declare them.
+    - ``committed`` says that the figures belong to the repository; otherwise they are written below
+      ``runs/``.
+    - ``by_model`` says that figures go to a folder of their own if the command line names models.
+    - ``threads`` is the number of threads per notebook. 0 divides the cores among the notebooks
+      that run at once, but then the last bits of floating-point numbers depend on how many run.
+    - ``steps`` is {path: instructions}. If a parameter names a missing file or folder whose path
+      begins with this path, the instructions tell the user how to make it.
+    - ``given`` is {parameter: value} from the command line, and overrides all other values. If it
+      is not empty, figures go below ``runs/``, so that they never replace committed figures. There
+      is one exception: with ``by_model``, figures go to the usual folder if only models are given.
+      With ``by_model``, given models always have a folder of their own, ``<profile>/<models>``.
+    """
+
+    file: Path
+    description: str = ""
+    committed: bool = False
+    by_model: bool = False
+    threads: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the profile's name, such as ``paper``. With ``by_model``, models from the command
+        line are part of the name: ``paper/bigcode--starcoder2-3b``.
+        """
+        models = [model for value in self._models for model in convert([""], value, "models")]
+        addresses = dict.fromkeys(relative(_rename(model, _make_absolute)) for model in models)
+        # "@" is kept, so that two revisions of a model have two folders: bigcode--starcoder2-3b and
+        # bigcode--starcoder2-3b@main
+        folders = (re.sub(r"[^\w.@=+-]+", "--", address).strip(".-") for address in addresses)
+        return f"{self.file.stem}/{'+'.join(folders)}".rstrip("/")
+
+    def covers(self, notebook: Notebook) -> bool:
+        """Return whether this profile runs a notebook. The profile ``published`` runs the notebooks
+        whose parameters cells name it. Every other profile runs all other notebooks.
+        """
+        return (notebook.home == paths.PUBLISHED) == (self.file.stem == paths.PUBLISHED)
+
+    @property
+    def _models(self) -> list[Any]:
+        """Return the values from the command line that name models; [] without ``by_model``."""
+        return [self.given[name] for name in filter(_MODELS.search, self.given) if self.by_model]
+
+    @property
+    def figures(self) -> Path:
+        """Return the folder of the figures. Artifacts are in it as ``<profile>/<paper>/<name>``."""
+        if self.committed and len(self._models) == len(self.given):
+            return paths.FIGURES
+        return paths.RUNS / "figures"
+
+
+def load_profile(name: str) -> Profile:
+    """Return the profile ``name``: one of the kit's profiles, or the path of the user's own YAML
+    file. ``paper/OWNER/MODEL`` is the profile ``paper`` with this model instead of the paper's.
+    Raises UserError if there is no such profile.
+    """
+    stem, _, models = name.partition("/")
+    file = PROFILES / f"{stem}.yaml"
+    if name.endswith(_YAML):
+        file = Path(name)
+        models = ""
+    if not file.is_file():
+        check_choice("--profile", name, profile_names())
+    try:
+        profile = Profile(
+            file,
+            **{
+                field: convert(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
+                for field, value in (paths.parse(yaml.safe_load, file.read_bytes()) or {}).items()
+            },
+        )
+        for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
+            # raises TypeError for a key that is not a text
+            dict(**names)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"profile {file}: {error}; write it like {PROFILES}/mini.yaml") from error
+    if name.endswith(_YAML):  # a user's file may name only notebooks and parameters that exist
+        known = {notebook.id: notebook for notebook in all_notebooks()}
+        for id in profile.notebooks:
+            check_choice(f"profile {file}: the notebook", id, known)
+        for parameter in profile.parameters:
+            check_choice(f"profile {file}: the parameter", parameter, settable(known.values()))
+    if models and not profile.by_model:
+        raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
+    return replace(profile, given={"models": models.split(",")}) if models else profile
+
+
+def profile_with_figures(name: str) -> Profile:
+    """Return the profile ``name``. Raises UserError if no run has made figures of it yet."""
+    made = load_profile(name)
+    if not any((made.figures / made.name).glob("*/*.csv")):
+        raise UserError(
+            f"no figures of profile {name!r} yet: `lookuplab run` and `lookuplab reproduce` make "
+            "them"
+        )
+    return made
+
+
 def profile_names() -> list[str]:
     """Return the names of the profiles that come with the kit."""
     return sorted(file.stem for file in PROFILES.glob("*.yaml"))
+
+
+# 3. Jobs
+
+
+class NamedText(NamedTuple):
+    """A text among the values of a job's parameters. The properties say what the text names."""
+
+    parameter: str
+    text: str
+
+    @property
+    def is_model(self) -> bool:
+        return bool(_MODELS.search(self.parameter))
+
+    @property
+    def place(self) -> Path | None:
+        """Return the path of the file or folder that the text names: the path itself, or the folder
+        of a model from the package index. Return None if the text names anything else.
+        """
+        source = downloads.load().get(bare_name(self.text))
+        if source and source.kind == "package":
+            return source.folder
+        is_path = _PATH.match(bare_name(self.text)) or _FILES.search(self.parameter)
+        return path_of(self.text) if is_path and not is_remote(self.text) else None
+
+    @property
+    def is_on_hub(self) -> bool:
+        is_loaded = self.is_model or self.parameter.endswith(("encoder", "tokenizer"))
+        return is_loaded and not (is_remote(self.text) or is_mini(self.text) or self.place)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to execute under a profile.
+
+    - ``parameters`` are injected into the notebook. ``values`` are all of the notebook's parameters
+      after the injection.
+    - ``output`` is the path of the executed copy.
+    - Artifacts go to the folder ``<profile>/<paper>`` in the folder ``figures``.
+    - ``notes`` are lines for the user about models of the profile that are left out because their
+      API key is not set.
+    - ``environment`` has additional environment variables for the notebook's process.
+    """
+
+    notebook: Notebook
+    profile: Profile
+    parameters: dict[str, Any]
+    output: Path
+    figures: Path
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.notebook.parameters | self.parameters
+
+    @property
+    def place(self) -> Path:
+        """Return the folder for the job's artifacts."""
+        return self.figures / self.profile.name / self.notebook.paper
+
+    @property
+    def title(self) -> str:
+        """Return the notebook's id, followed by the number of the case if the job is one of a
+        sweep: ``cloudapibench/fig1_perplexity [002]``.
+        """
+        case = self.output.parent.name
+        return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
+
+    def path_beside(self, suffix: str) -> Path:
+        """Return the path of a file about the run. It is in the folder of the executed copy, and
+        has ``suffix`` in place of .ipynb: ".log" is the log, ".answers.csv" the list of answers,
+        ".ran" the fingerprint.
+        """
+        return self.output.with_suffix(suffix)
+
+    def named_texts(self) -> Iterator[NamedText]:
+        """Yield every text that is the value of a parameter, or an item of such a value. Empty
+        texts are left out.
+        """
+        for name, value in self.values.items():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str) and item:
+                    yield NamedText(name, item)
+
+    def models(self) -> list[str]:
+        """Return the texts that name models in the job's parameters."""
+        return [named.text for named in self.named_texts() if named.is_model]
+
+
+def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None = None) -> Job:
+    """Return the job that runs a notebook under a profile. The job's parameters have the names and
+    types that the notebook declares.
+
+    ``given`` has further values from the command line, under names that the notebook must declare.
+    Parameters of the profile that the notebook does not declare are ignored. Models on the hub get
+    the revision that ``data/sources.toml`` pins. Models of the profile whose API key is not set are
+    left out, unless none would remain. Raises UserError for an unknown name or a wrong type.
+    """
+    if not profile.covers(notebook):
+        raise UserError(
+            f"{notebook.id} does not run in the profile {profile.name}: give --profile "
+            f"{notebook.home}"
+        )
+    declared = notebook.parameters
+    given = given or {}
+    profile = replace(profile, given={**profile.given, **given})
+    own = profile.notebooks.get(notebook.id, {})
+    for name in (*own, *given):
+        check_choice(f"the parameter for {notebook.id}", name, settable([notebook]))
+    requested = {**profile.parameters, **own, **profile.given, "profile": profile.name}
+    parameters: dict[str, Any] = {}
+    notes: list[str] = []
+    for name, value in declared.items():
+        is_model = _MODELS.search(name)
+        if name in requested:
+            value = convert(value, requested[name], f"{notebook.id}: parameter {name!r}")
+        if name in profile.given:
+            value = _rename(value, _make_absolute)
+        elif is_model and isinstance(value, list):
+            keyed = [model for model in value if not missing_key(model)]
+            if keyless := [model for model in value if model not in keyed]:
+                notes.append(f"{notebook.id}: left out, no key for {', '.join(keyless)}")
+            value = keyed or value
+        if name in requested or value != declared[name]:
+            parameters[name] = _rename(value, downloads.pinned_name) if is_model else value
+    # a run with the user's own parameters must not replace the profile's executed copy
+    is_own = profile.given and profile.figures != paths.FIGURES
+    output = paths.RUNS / ("own" if is_own else "") / profile.name / f"{notebook.id}.ipynb"
+    figures = profile.figures
+    if notebook.is_copy:  # a copy must not overwrite the files of its original
+        figures = paths.RUNS / "copies" / notebook.name
+        output = figures / profile.name / f"{notebook.id}.ipynb"
+    if is_own and notebook.paper == "own":  # each material has its own figures and executed copy
+        material = [Path(parameters[name]).name for name in _MATERIALS if name in profile.given][:1]
+        figures = figures.joinpath(*material)
+        output = paths.RUNS.joinpath("own", *material, profile.name, f"{notebook.id}.ipynb")
+    return Job(notebook, profile, parameters, output, figures, tuple(notes))
+
+
+def settable(notebooks: Iterable[Notebook]) -> list[str]:
+    """Return the parameters of these notebooks that the command line and a profile may set."""
+    names = {name for notebook in notebooks for name in notebook.parameters}
+    return sorted(names - {"profile"})
+
+
+def missing_key(model: str) -> str:
+    """Return the name of the environment variable that must hold the model's API key, but is not
+    set. Return "" if the model needs no key, or if the variable is set.
+    """
+    place, options = split_options(model)
+    variable = options.get("key_variable", KEY_VARIABLE)
+    return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
+
+
+# 4. What a job needs
+
+
+def problems(job: Job) -> Iterator[str]:
+    """Yield a line for each problem of a job: something that this machine lacks, or a value that
+    the notebook cannot use. The line says what to do about it.
+
+    Downloads that ``check`` fetches do not count as missing. The network is not used.
+    """
+    fetched = {source.path for source in needed_downloads(job)}
+    if roles := job.profile.given.get("roles"):
+        from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
+
+        yield from unknown_roles(roles, [job.notebook.paper])
+    if "models" in job.values and not job.models():
+        yield "parameter 'models' names no model: name at least one"
+    yield from senseless_values(job)
+    models = Counter(map(table_name, set(job.models())))
+    for name, count in models.items():
+        if count > 1:
+            yield f"two models would be {name!r} in the tables: rename a folder, or run each alone"
+    for named, times in Counter(job.named_texts()).items():
+        name, text, place = *named, named.place
+        if times > 1:  # its answers would count several times
+            yield f"parameter {name!r} names {text!r} {times} times: name it once"
+        elif key := missing_key(text):
+            yield f"model {text!r} needs a key: set the environment variable {key}"
+        # a notebook with the parameter max_calls lets models call tools, which needs an endpoint
+        elif named.is_model and "max_calls" in job.values and not is_remote(text):
+            yield f"parameter {name!r} names {text!r}: give an endpoint, http://HOST:PORT/v1#MODEL"
+        elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
+            steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
+            if place == paths.fetched_model(place.name):
+                steps.append(f"`lookuplab data get {place.name}`")
+            what = "is neither a file nor a folder" if place.exists() else "does not exist"
+            missing = f"parameter {name!r} names {text!r}, which {what}"
+            yield ": ".join([missing, *steps[:1]])
+        elif named.is_model and not named.is_on_hub:
+            try:
+                load(text)
+            except UserError as error:
+                yield str(error)
+        elif not is_known(named, job):
+            searched = {"package": " (a folder of your own is -p corpus=FOLDER)"}
+            hints = searched if "encoder" in job.values else _HINTS
+            what = f"which is neither here nor installed{hints.get(name, '')}"
+            yield f"parameter {name!r} names {text!r}, {what}"
+    yield from foreign_tasks(job)
+
+
+def is_known(named: NamedText, job: Job) -> bool:
+    """Return whether this machine has the package, repository, corpus, folder of word vectors or
+    benchmark that a parameter names. Return True for any other parameter, and for a name that only
+    a download could check: a release (``name==version``), or a data set on the hub. Nothing is
+    imported.
+    """
+    name, text = named
+    # own/snippets has an encoder; it imports the package, and searches the corpus on this machine
+    is_searched = "encoder" in job.values
+    if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
+        if name == "benchmark":
+            return is_module(text.partition(":")[0])
+        is_here = paths.located(text).is_dir() or _RELEASE.fullmatch(text)
+        return is_module(text) or (bool(is_here) and not is_searched)
+    if paths.located(text.removesuffix("/*")).exists():
+        return True
+    if name in ("repository", "repositories") and python_sources.is_fetched():
+        return text.isidentifier() and (python_sources.folder() / text).is_dir()
+    if name in ("corpus", "queries_of"):
+        # a corpus in which APIs are only counted may be on the hub
+        return text in ("mini", *PUBLISHED) or ("/" in text and not is_searched)
+    return name != "words"
+
+
+def is_module(name: str) -> bool:
+    """Return whether a module is installed, such as ``json.decoder``. Its files are looked for,
+    because importing it would run its code.
+    """
+    first, *parts = name.split(".")
+    with suppress(ValueError):  # raised for an empty name, and for __main__
+        spec = find_spec(first)
+        for part in parts:
+            spec = spec and PathFinder.find_spec(part, spec.submodule_search_locations or [])
+        return spec is not None or name in sys.modules  # os.path has no file of its own
+    return False
+
+
+def senseless_values(job: Job) -> Iterator[str]:
+    """Yield a line for each parameter that the command line sets to a value that makes no sense: an
+    empty list, a number below 0 (or below the number in LEAST), or a number too large for a count.
+    Only the kit's notebooks are checked, because the user's own may have a use for such values.
+    """
+    for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
+        value = job.values.get(name)
+        items = value if isinstance(value, list) else [value]
+        declared = job.notebook.parameters.get(name)
+        if not items and declared and name != "models":  # ``problems`` asks for a model
+            yield f"parameter {name!r} is empty: give at least one value"
+        least = LEAST.get((job.notebook.id, name), 0)
+        # the comparison also rejects NaN and infinity
+        if any(isinstance(it, int | float) and not least <= it <= sys.maxsize for it in items):
+            yield f"parameter {name!r} is {value!s:.40}; it must be at least {least}, not too large"
+
+
+def foreign_tasks(job: Job) -> Iterator[str]:
+    """Yield a line if the job gives the mini tasks to models other than the mini models. The
+    frequency classes of these tasks were counted in the mini models' training corpus, and say
+    nothing about other models.
+    """
+    folder = path_of(job.values.get("tasks_file", "")).resolve().parent
+    strangers = [model for model in job.models() if paths.MINI not in model_folder(model).parents]
+    own_benchmark = job.values.get("benchmark")  # own/model: the benchmark has its own tasks
+    if folder == paths.MINI / "cloudapi" and strangers and not own_benchmark:
+        names = ", ".join(dict.fromkeys(map(table_name, strangers)))
+        yield (
+            f"the mini tasks' frequency classes mean nothing for {names}, which learned from "
+            f"other code: use --profile paper, or -p tasks_file={PUBLIC_TASKS}"
+        )
+
+
+def needed_downloads(job: Job) -> list[downloads.Source]:
+    """Return the downloads that a job needs, fetched or not: models on the hub, and the
+    environments and files in ``data/sources.toml`` that its parameters name.
+    """
+    sources = downloads.load().values()
+    needed = []
+    for named in job.named_texts():
+        # the names of a corpus's downloads begin with the name of the corpus
+        is_corpus = named.parameter in ("corpus", "queries_of")
+        needed += [
+            source
+            for source in sources
+            if source.kind in ("environment", "file")
+            and (
+                source.name == named.text
+                or source.path == path_of(named.text)
+                or (is_corpus and source.name.startswith(f"{named.text}-"))
+            )
+        ]
+        if named.is_on_hub:
+            needed.append(downloads.hub_source(bare_name(named.text)))
+    return list({(source.name, source.revision): source for source in needed}.values())
+
+
+def check(job: Job) -> None:
+    """Check that this machine has everything that the job's parameters name. Fetch missing
+    downloads; of models on the hub, fetch only the configuration, which shows that they exist.
+    Raises UserError if something is missing.
+
+    Without this check, a run could fail at its third model, after hours.
+    """
+    for problem in problems(job):
+        raise UserError(f"{job.notebook.id}: {problem}")
+    for source in needed_downloads(job):
+        downloads.get(source, whole=source.kind != "model")
+
+
+def path_of(item: str) -> Path:
+    """Return the path that the value of a parameter names. For ``FOLDER/*``, this is the folder."""
+    return paths.ROOT / paths.expand_path(bare_name(item).removesuffix("/*"))
+
+
+def _rename(value: Any, change: Callable[[str], str]) -> Any:
+    """Return ``value`` with ``change`` applied to every text in it. The prefix ``vllm:`` and the
+    options after a model's name stay as they are.
+    """
+
+    def renamed(text: str) -> str:
+        engine = VLLM if text.startswith(VLLM) else ""
+        name = bare_name(text)
+        return engine + change(name) + text.removeprefix(engine + name)
+
+    return each_text(value, renamed)
+
+
+def _make_absolute(item: str) -> str:
+    """Return an existing path as an absolute path, and any other text unchanged. Paths are relative
+    to the folder in which the command was typed, but the notebook runs in another folder.
+    """
+    place = paths.expand_path(item)
+    return str(place.resolve()) if item and place.exists() else item

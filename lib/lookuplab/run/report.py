@@ -19,8 +19,7 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record
 from lookuplab.results.claims import JudgedClaim
 from lookuplab.results.paper import titles
-from lookuplab.run.jobs import Profile, load_profile
-from lookuplab.run.notebooks import Notebook, all_notebooks, profile_names
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
 
 KEY = ["model", "condition", "metric"]
 PAGES = Path(__file__).with_name("pages")
@@ -119,12 +118,12 @@ class Run:
         """Return {profile: run} for the committed runs on real models, which others trained: first
         the run on published answers, then the run of a pretrained model.
         """
-        names = [name for name in REAL if name in profile_names() and name != self.profile.name]
-        runs = {name: Run(load_profile(name)) for name in names}
-        is_run = {
-            name: any(one.is_run for one in run.verdicts.values()) for name, run in runs.items()
+        runs = {name: Run(load_profile(name)) for name in REAL if name != self.profile.name}
+        return {
+            name: run
+            for name, run in runs.items()
+            if any(judged.is_run for judged in run.verdicts.values())
         }
-        return {name: run for name, run in runs.items() if is_run[name]}
 
     def on_real(self, id: str) -> tuple["Run", JudgedClaim] | None:
         """Return the first run on real models that can test a claim, and its verdict on the claim.

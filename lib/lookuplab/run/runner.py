@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from errno import ENOENT
 from functools import cache, partial
+from glob import escape
 from operator import add
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,11 +30,12 @@ from lookuplab import paths
 from lookuplab.errors import NO_MEMORY, UserError, explain, no_memory
 from lookuplab.models.names import bare_name, is_mini, is_remote
 from lookuplab.models.store import (
+    ANSWERS,
+    COUNTS,
     JUDGED,
     LOG_COLUMNS,
     LOG_VARIABLE,
     STORE_VARIABLE,
-    USES_VARIABLE,
     CompletionStore,
     canonical,
     digest,
@@ -41,8 +43,7 @@ from lookuplab.models.store import (
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
-from lookuplab.run.jobs import Job, path_of
-from lookuplab.run.notebooks import all_notebooks
+from lookuplab.run.notebooks import Job, all_notebooks, path_of
 from lookuplab.work import (
     SHARE_VARIABLE,
     LockHeld,
@@ -61,11 +62,9 @@ from lookuplab.work import (
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
-# where answers and judgements came from: the counts in the file of ``store.USES_VARIABLE``, in
-# their order
+# where answers and judgements came from: the counts in the log ``store.COUNTS``, in their order
 USES = ("from the record", "found in the store", "new")
-EARLIER = 5  # the judged answers of this many runs before the last are kept, too
-NUMBERS = "numbers.csv"  # the end of the name of a file with the rows of all artifacts of a run
+MOST_KEPT = 6  # the judged answers of this many runs of a notebook are kept
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # A kernel is started up to this many times, because two kernels that start at once may choose the
 # same port, and then one of them fails.
@@ -111,6 +110,17 @@ class Ended(NamedTuple):
     failure: Failure | None
     uses: tuple[int, ...] = (0,) * len(USES)
     warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def told(self) -> str:
+        """Return a line for the terminal, such as "done in 14.2 s; 12 from the record, ..."."""
+        result = "failed" if self.failure else f"done in {self.seconds:.1f} s"
+        return f"{result}; {uses_text(self.uses)}" if any(self.uses) else result
+
+
+def uses_text(uses: Iterable[int]) -> str:
+    """Return counts of answers and judgements, in the order of USES, as a text."""
+    return ", ".join(f"{count:,} {what}" for count, what in zip(uses, USES, strict=True))
 
 
 # 1. One notebook
@@ -148,13 +158,15 @@ def run_one(
     the run is complete. Two runs of one notebook never write to the same place: the second run
     fails or, in a SLURM array, writes to a separate folder.
     """
+    began = time.monotonic()
     try:
         with (
             hold_lock(job.output, f"runs {job.title}"),
             paths.temporary_folder() as run_folder,
             nullcontext(requests) if requests else starter(job, threads, part) as started,
         ):
-            return _run(job, threads, part, Path(run_folder), started)
+            ended = _run(job, threads, part, Path(run_folder), started)
+            return ended._replace(seconds=time.monotonic() - began)
     except LockHeld as error:
         if part.in_array:
             return run_one(
@@ -207,47 +219,55 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     warned = tuple(dict.fromkeys(line for line in lines if line.startswith("warning: ")))
     counts = [0] * len(USES)
     with suppress(OSError):
-        for line in (run_folder / "uses").read_text("utf-8").splitlines():
+        for line in (run_folder / COUNTS).read_text("utf-8").splitlines():
             counts = [*map(add, counts, map(int, line.split()[1:]))]
     if failure:
         return Ended(_as_user_error(Failure(*failure)), tuple(counts), warned)
     keep_judged(job, run_folder / JUDGED)
-    job.path_beside(".answers.csv").unlink(missing_ok=True)
-    if (answers := run_folder / "answers.csv").is_file():
-        with paths.replacing(job.path_beside(".answers.csv")) as file:
+    job.path_beside(f".{ANSWERS}").unlink(missing_ok=True)
+    if (answers := run_folder / ANSWERS).is_file():
+        with paths.replacing(job.path_beside(f".{ANSWERS}")) as file:
             shutil.copyfile(answers, file)
     job.path_beside(".ran").write_text(_record(job, ran_with), "utf-8")
     return Ended(None, tuple(counts), warned)
 
 
 def keep_judged(job: Job, judged: Path) -> None:
-    """Keep the run's judged answers (the file ``judged``) and the numbers of its artifacts in two
-    files beside the executed copy, for `lookuplab view` and `lookuplab compare`. The first line of
-    the judged answers states the run's parameters. The files of earlier runs with other parameters
-    are kept under numbers, of which 1 is the latest; at most EARLIER such runs are kept.
+    """Keep the run's judged answers (the file ``judged``, if there is one) and the numbers of its
+    artifacts in two files beside the executed copy, for `lookuplab view` and `lookuplab compare`.
+
+    The first line of the judged answers states the run's parameters. A digest of this line is part
+    of the files' names, so a run replaces only an earlier run with the same parameters. The
+    MOST_KEPT latest runs are kept.
     """
-    target = job.path_beside(f".{JUDGED}")
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
     head = json.dumps(provenance.publishable(about), default=str) + "\n"
-    if target.is_file():
-        with gzip.open(target, "rt", encoding="utf-8") as kept:
-            is_other = kept.readline() != head
-        # from the oldest: .4 becomes .5, and so on; the last run becomes .1
-        for number in range(EARLIER if is_other else 0, 0, -1):
-            for kind in (JUDGED, NUMBERS):
-                earlier = job.path_beside(f".{kind}" if number == 1 else f".{number - 1}.{kind}")
-                with suppress(FileNotFoundError):
-                    earlier.replace(job.path_beside(f".{number}.{kind}"))
-    for kind in (JUDGED, NUMBERS):
-        job.path_beside(f".{kind}").unlink(missing_ok=True)
-    if judged.is_file():
-        with paths.replacing(target) as part:
-            part.write_bytes(gzip.compress(head.encode()) + judged.read_bytes())
+    target = job.path_beside(f".{digest(head)[:8]}.{JUDGED}")
+    target.unlink(missing_ok=True)
+    if not judged.is_file():
+        return
+    with paths.replacing(target) as part:
+        part.write_bytes(gzip.compress(head.encode()) + judged.read_bytes())
     files = [job.place.parent / f"{name}.csv" for name in job.notebook.artifacts]
     lines = [file.read_text("utf-8").splitlines() for file in files if file.is_file()]
-    rows = dict.fromkeys(line for text in lines for line in text)  # the header once
-    if rows:
-        paths.write_lines(job.path_beside(f".{NUMBERS}"), rows)
+    if rows := dict.fromkeys(line for text in lines for line in text):  # the header once
+        paths.write_lines(numbers_of(target), rows)
+    for old in kept_runs(job.output)[MOST_KEPT:]:
+        old.unlink()
+        numbers_of(old).unlink(missing_ok=True)
+
+
+def kept_runs(copy: Path) -> list[Path]:
+    """Return the files with judged answers that ``keep_judged`` keeps beside an executed copy, the
+    latest first.
+    """
+    files = copy.parent.glob(f"{escape(copy.stem)}.{'?' * 8}.{JUDGED}")
+    return sorted(files, key=lambda file: -file.stat().st_mtime_ns)
+
+
+def numbers_of(judged: Path) -> Path:
+    """Return the file with the rows of all artifacts of the run whose judged answers are given."""
+    return judged.with_name(judged.name.replace(JUDGED, "numbers.csv"))
 
 
 def _as_user_error(failure: Failure) -> Failure:
@@ -288,9 +308,8 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
         "LOOKUPLAB_HOME": str(paths.ROOT),
         SHARE_VARIABLE: f"{part.number}/{part.of}",
         STORE_VARIABLE: str(CompletionStore.default_path()),
-        USES_VARIABLE: str(run_folder / "uses"),
         "LOOKUPLAB_FIGURES": str(job.figures),
-        LOG_VARIABLE: str(run_folder / "answers.csv"),
+        LOG_VARIABLE: str(run_folder),
         **job.environment,
     }
 
@@ -382,8 +401,7 @@ def run_jobs(
             for job, ended in spread(one, phase, parallel, cluster):
                 results[id(job)] = ended
                 progress.update()
-                say(f"{'failed' if ended.failure else 'done'} {job.title}")
-                for line in ended.warnings:
+                for line in (ended.told(), *ended.warnings):
                     say(f"{job.title}: {line}")
     return [results[id(job)] for job in jobs]
 
@@ -500,7 +518,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=columns)]
     for id, job in chosen.items():
-        if (log := job.path_beside(".answers.csv")).is_file():
+        if (log := job.path_beside(f".{ANSWERS}")).is_file():
             frames.append(read_answers(log, names=LOG_COLUMNS).assign(notebook=id))
     with hold_lock(target, f"writes {target.name}", wait=True):
         if target.is_file():

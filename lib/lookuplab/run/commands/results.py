@@ -10,8 +10,7 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.run.cli import claim, command
-from lookuplab.run.jobs import load_profile, profile_with_figures
-from lookuplab.run.notebooks import select
+from lookuplab.run.notebooks import load_profile, profile_with_figures, select
 from lookuplab.work import Progress
 
 

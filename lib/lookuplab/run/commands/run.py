@@ -3,12 +3,11 @@ profile, ``list``, which names the notebooks, and ``draw``, which redraws their 
 """
 
 import io
-import json
 import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -21,31 +20,33 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import is_mini
 from lookuplab.models.record import RECORD_VARIABLE
-from lookuplab.models.store import JUDGED, canonical, digest
+from lookuplab.models.store import canonical, digest
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cli import claim, command, pairs
 from lookuplab.run.cluster import connect
 from lookuplab.run.execute import Failure
-from lookuplab.run.jobs import (
+from lookuplab.run.notebooks import (
     Job,
     check,
+    find,
     load_profile,
     needed_downloads,
     plan,
     problems,
     profile_with_figures,
+    select,
     settable,
 )
-from lookuplab.run.notebooks import find, select
 from lookuplab.run.runner import (
-    USES,
     Part,
     default_jobs,
     is_current,
     keep_answers,
+    kept_runs,
     part_of,
     run_jobs,
+    uses_text,
     with_own_folder,
 )
 
@@ -104,7 +105,7 @@ def run(
         for place in places:
             click.echo("\n".join(artifact_lines(place)))
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
-        if job.path_beside(f".{JUDGED}").is_file():
+        if kept_runs(job.output):
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
         if line := undo_hint(places):
             click.echo(line)
@@ -468,37 +469,10 @@ def execute(
         click.echo(_failure_text(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
-    if len(due) > 1:
-        ran = [
-            (job, ended.uses) for job, ended in zip(due, results, strict=True) if not ended.failure
-        ]
-        click.echo("\n".join(time_table(ran)), err=True)
-    counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
-    if any(counts):
-        told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
-        click.echo(f"answers and judgements: {told}", err=True)
+    uses = [*map(sum, zip(*(ended.uses for ended in results), strict=True))]
+    if any(uses):
+        click.echo(f"answers and judgements: {uses_text(uses)}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
-
-
-def time_table(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
-    """Yield the lines of a table with one line for each notebook, the slowest first. The columns
-    are the seconds that the notebook took, the seconds outside its cells (mostly before the first),
-    the seconds in its drawing cells, and the numbers of answers and judgements that it found and
-    made. The times are those that papermill writes into the executed copy.
-    """
-    lines = []
-    for job, (recorded, stored, made) in ran:
-        copy = json.loads(job.output.read_bytes())
-        spent = {True: 0.0, False: 0.0}
-        for cell in copy["cells"]:
-            about = cell["metadata"]
-            spent["draw" in about["tags"]] += about["papermill"]["duration"] or 0
-        whole = copy["metadata"]["papermill"]["duration"]
-        times = whole, whole - sum(spent.values()), spent[True]
-        lines.append((*times, recorded + stored, made, job.title))
-    yield f"{'seconds':>8}{'start':>8}{'drawing':>9}{'found':>9}{'made':>8}  notebook"
-    for whole, start, drawing, found, made, title in sorted(lines, reverse=True):
-        yield f"{whole:8.1f}{start:8.1f}{drawing:9.1f}{found:9,}{made:8,}  {title}"
 
 
 def _failure_text(job: Job, failure: Failure) -> str:

@@ -28,7 +28,7 @@ from lookuplab.models.store import JUDGED
 from lookuplab.results.artifact import ROW_KEY, read_csv
 from lookuplab.run.cli import claim, claim_file, command
 from lookuplab.run.notebooks import find
-from lookuplab.run.runner import NUMBERS
+from lookuplab.run.runner import kept_runs, numbers_of
 from lookuplab.scoring.rates import mcnemar, paired_difference
 
 PAGE = Path(__file__).parents[1] / "pages" / "answers.html"
@@ -69,32 +69,27 @@ def judged_answers_file(name: str) -> Path:
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
     copy = paths.expand_path(place).resolve()
     if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:
-        files = [copy.with_suffix(f".{JUDGED}")]
         id = copy.stem
+        copies = [copy] if copy.is_file() else []
     else:
-        notebook = find(place)
-        id = notebook.id
-        own = re.compile(rf"{re.escape(notebook.name)}(\.\d+)?\.{re.escape(JUDGED)}")
-        kept = paths.RUNS.rglob(f"{notebook.id}*.{JUDGED}")
-        files = [file for file in kept if own.fullmatch(file.name)]
-    files = sorted(filter(Path.is_file, files), key=lambda file: -file.stat().st_mtime_ns)
+        id = find(place).id
+        copies = [*paths.RUNS.rglob(f"{id}.ipynb")]
+    files = [file for copy in copies for file in kept_runs(copy)]
     if not files[back:]:
-        is_without = not files and any(paths.RUNS.rglob(f"{id}.ipynb"))
-        why = WITHOUT if is_without else f"type `lookuplab run {id}`"
+        why = WITHOUT if copies and not files else f"type `lookuplab run {id}`"
         if files:
             why += " with other values of -p, because of equal runs only the last is kept"
         raise UserError(
             f"no judged answers of {name} here ({len(files)} of its runs are kept): {why}"
         )
-    return files[back]
+    return sorted(files, key=lambda file: -file.stat().st_mtime_ns)[back]
 
 
 def last_runs(folder: Path) -> list[Path]:
     """Return the sorted files with judged answers below a folder. Of each notebook, only the last
     run counts.
     """
-    files = folder.rglob(f"*.{JUDGED}")
-    return sorted(file for file in files if not re.search(rf"\.\d+\.{JUDGED}$", file.name))
+    return sorted(file for copy in folder.rglob("*.ipynb") for file in kept_runs(copy)[:1])
 
 
 def read(file: Path) -> Iterator[Line]:
@@ -177,14 +172,6 @@ def broken_pairs(file: Path, count: int) -> Iterator[str]:
             yield f"\n{title}\n\n````\n{text.strip()}\n````"
 
 
-class Numbering(dict[str, int]):
-    """A dictionary that numbers texts from 0, in the order of their first use."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = len(self)
-        return self[text]
-
-
 def write_page(files: Iterable[Path], output: Path) -> int:
     """Write a page with the judged answers in ``files`` to the folder ``output``, and return the
     number of answers. If there are several files, an answer's condition begins with the number of
@@ -194,7 +181,10 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     if not is_free and not (output / "index.js").is_file():
         raise UserError(f"{output} is not an empty folder: name a new one")
     runs = [*files]
-    fields = {name: Numbering() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")}
+    # field -> {text: its number}; texts are numbered in the order of their first use
+    fields = {
+        name: dict[str, int]() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")
+    }
     of: dict[str, list[Any]] = {name: [] for name in (*fields, "sample", "right")}
     abouts = []
     plain: dict[str, str] = {}  # each task's shortest prompt
@@ -202,7 +192,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         for line in islice(read(file), 1, None):
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
     shutil.rmtree(output / "rows", ignore_errors=True)
-    prompts = Numbering()
+    prompts: dict[str, int] = {}
     rows: list[Line] = []
     policies: dict[str, list[int]] = {}  # policy -> the answers after which it looks up the API
 
@@ -238,7 +228,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
                 "why": why_wrong(columns),
             }
             for field, words in fields.items():
-                of[field].append(words[line[field]])
+                of[field].append(words.setdefault(line[field], len(words)))
             of["sample"].append(line["sample"])
             of["right"].append(right)
             # policies decide by the answer without a document whether to look the API up
@@ -246,7 +236,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
                 firsts.append(columns | {"at": len(of["id"]) - 1})
             rows.append(
                 {
-                    "prompt": prompts[line["prompt"]],
+                    "prompt": prompts.setdefault(line["prompt"], len(prompts)),
                     "shown": len(shown),
                     "columns": {name: text for name, text in columns.items() if name not in SAME},
                     **{name: line[name] for name in KEPT},
@@ -271,39 +261,32 @@ def write_page(files: Iterable[Path], output: Path) -> int:
 
 
 class Side(NamedTuple):
-    """One side of a comparison: the parameters of its runs, their rows and their files. The rows
-    have the columns PAIRED, ``class``, ``cluster`` and ``right``. There is a row for each judged
-    answer, and a row for each task and policy, in which ``right`` is the probability of a valid
-    call.
+    """One side of a comparison: the parameters of a run, its rows and the file with its judged
+    answers. The rows have the columns PAIRED, ``class``, ``cluster`` and ``right``. There is a row
+    for each judged answer, and a row for each task and policy, in which ``right`` is the
+    probability of a valid call. A file of `lookuplab score` has no parameters, and no such file.
     """
 
     parameters: Line
     rows: pd.DataFrame
-    files: list[Path]
+    file: Path | None = None
 
 
 def side(name: str) -> Side:
-    """Return the side of a comparison that an argument of `lookuplab compare` names: a folder of
-    executed copies, a file of judgements, or a name that ``judged_answers_file`` accepts. Raises
-    UserError if it has no judged answers.
+    """Return the side of a comparison that an argument of `lookuplab compare` names: a file that
+    `lookuplab score` wrote, or a run, named as for ``judged_answers_file``. Raises UserError if it
+    has no judged answers.
     """
     place = paths.expand_path(name)
     if ".jsonl" in place.suffixes:
-        return Side({}, read_scored(place), [])
-    files = last_runs(place) if place.is_dir() else [judged_answers_file(name)]
-    if not files:
-        raise UserError(f"{name} holds no judged answers")
-    about: Line = {}
-    frames = []
-    for file in files:
-        lines = read(file)
-        parameters = next(lines)["parameters"]
-        about |= parameters
-        columns = *PAIRED, "class", "cluster", "right", "columns"
-        answers = pd.DataFrame([{name: line[name] for name in columns} for line in lines])
-        frames += [answers, *rows_by_policy(answers, parameters)]
-    rows = pd.concat(frames).dropna(subset=["right"]).drop_duplicates([*PAIRED])
-    return Side(about, rows.drop(columns="columns"), files)
+        return Side({}, read_scored(place))
+    file = judged_answers_file(name)
+    lines = read(file)
+    parameters = next(lines)["parameters"]
+    columns = *PAIRED, "class", "cluster", "right", "columns"
+    answers = pd.DataFrame([{name: line[name] for name in columns} for line in lines])
+    rows = pd.concat([answers, *rows_by_policy(answers, parameters)]).dropna(subset=["right"])
+    return Side(parameters, rows.drop_duplicates([*PAIRED]).drop(columns="columns"), file)
 
 
 def rows_by_policy(answers: pd.DataFrame, parameters: Line) -> Iterator[pd.DataFrame]:
@@ -449,7 +432,7 @@ def differing_numbers(first: Path, second: Path) -> Iterator[str]:
     the files with all numbers. In the table, percentages and points come first, and among these the
     largest changes. ``first`` and ``second`` are the files with the runs' judged answers.
     """
-    files = [file.with_name(file.name.replace(JUDGED, NUMBERS)) for file in (first, second)]
+    files = [*map(numbers_of, (first, second))]
     if not all(map(Path.is_file, files)):
         return
     old, new = (read_csv(file).set_index([*ROW_KEY]).value for file in files)
@@ -494,7 +477,7 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
         for file in files:
             click.echo("\n".join(broken_pairs(file, broken)))
         return
-    names = [file.name.removesuffix(f".{JUDGED}") for file in files]
+    names = [file.name.removesuffix(f".{JUDGED}").rpartition(".")[0] for file in files]
     place = output or paths.RUNS / "view" / "+".join(names)
     claim(place)
     count = write_page(files, place)
@@ -506,8 +489,8 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     """Compare two runs task by task.
 
     FIRST and SECOND are notebooks, named as for `lookuplab run`. They mean their last run, with or
-    without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed copies,
-    folders of executed copies (runs/mini), or files that `lookuplab score` wrote (.jsonl).
+    without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed copies, or
+    files that `lookuplab score` wrote (.jsonl).
 
     The command first prints the parameters that changed. Answers are paired by model, condition
     (how the model was asked), task and sample. For each model and condition, over all tasks and by
@@ -539,15 +522,15 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     if output:
         paths.write_text(output, table.to_csv(index=False, float_format="%.6g"))
     differing = parameter_changes(*sides)
-    is_run = any(side.files for side in sides)
-    if is_run:
+    files = [side.file for side in sides if side.file]
+    if files:
         told = ["parameters that changed:", *differing] if differing else ["same parameters"]
         click.echo("\n".join(told))
     click.echo("\npaired by task")
     click.echo("\n".join(table_lines(table)))
-    if is_run:
-        if [len(one.files) for one in sides] == [1, 1]:
-            click.echo("\n".join(differing_numbers(sides[0].files[0], sides[1].files[0])))
+    if files:
+        if files[1:]:
+            click.echo("\n".join(differing_numbers(*files)))
         click.echo(f"answer by answer: lookuplab view {first} {second}")
         return
     for name, better in (

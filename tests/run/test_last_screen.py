@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from lookuplab import paths
+from lookuplab.results import artifact
 from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
 from lookuplab.run.commands import run
 
@@ -19,21 +20,21 @@ def place(tmp_path):
         if at != 1 or metric == "other_0_percent"
     ]
     (tmp_path / "a.csv").write_text(to_csv(pd.DataFrame(rows, columns=[*ARTIFACT_COLUMNS])))
-    return tmp_path / "a"
+    return tmp_path / "a.csv"
 
 
 def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left_out(place):
-    table, rest = run.artifact_lines(place)
+    table, rest = artifact.screen_lines(place)
     lines = table.split("\n")
-    assert len(lines) == 1 + run.MOST_ROWS and len(lines[0]) <= run.WIDTH
+    assert len(lines) == 1 + artifact.MOST_ROWS and len(lines[0]) <= artifact.WIDTH
     assert lines[0].split()[:4] == ["model", "condition", "valid_percent", "other_0_percent"]
     assert lines[1].split()[:2] == ["model0", "all"]
-    assert rest.startswith("... 2 more lines and ") and rest.endswith(f"more metrics: {place}.csv")
+    assert rest.startswith("... 2 more lines and ") and rest.endswith(f"more metrics: {place}")
 
 
 def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeypatch):
-    monkeypatch.setattr(run, "WIDTH", 50)
-    table, rest = run.artifact_lines(place)
+    monkeypatch.setattr(artifact, "WIDTH", 50)
+    table, rest = artifact.screen_lines(place)
     assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
 
 

@@ -106,7 +106,7 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     assert "demo/dies: ProcessDied: the notebook's process died" in said
     assert "1 of 3 notebooks ran" in said and kit.output("works") == "here\n"
     assert re.search(r"^demo/works: done in \d+\.\d s$", said, re.M)
-    assert "\ndemo/breaks: failed\n" in said
+    assert "demo/breaks: failed\n" in said
     kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('start it')")
     bad_input = kit.said("run asks", code=2)
     assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input

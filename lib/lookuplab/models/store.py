@@ -46,9 +46,10 @@ STORE_VARIABLE = "LOOKUPLAB_STORE"
 # Environment variable, set by the runner: the folder to which a notebook writes three logs. In
 # COUNTS, a line has a store's name and three counts of answers: found in the record, found in the
 # file, and generated. In ANSWERS, a line with LOG_COLUMNS stands for each use of an answer. JUDGED
-# has the judged answers (``benchmark.append_judged``).
+# has the judged answers (``benchmark.append_judged``), and SCREEN the tables and sentences that
+# `lookuplab run` prints at its end.
 LOG_VARIABLE = "LOOKUPLAB_LOGS"
-COUNTS, ANSWERS, JUDGED = "uses", "answers.csv", "judged.jsonl.gz"
+COUNTS, ANSWERS, JUDGED, SCREEN = "uses", "answers.csv", "judged.jsonl.gz", "screen.txt"
 LOG_COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 SCHEMA = 4  # the version of the file's format; a file of any other version is refused
 # The Python version with which the record was made. Answers depend on the version, because Jedi and

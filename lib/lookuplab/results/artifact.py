@@ -9,7 +9,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -32,6 +32,8 @@ ROW_KEY = ("paper", "artifact", "model", "condition", "metric")
 NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
 ARTIFACT_COLUMNS = (*ROW_KEY, *NUMBERS)
 REQUIRED = {"model", "condition", "metric", "value"}
+MOST_ROWS = 12  # the largest number of lines of a table that `lookuplab run` prints
+WIDTH = 120  # the largest number of characters in such a line
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Artifact:
         paths.write_text(self.place.with_suffix(".csv"), to_csv(table))
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
+        _append_to_screen(screen_lines(self.place.with_suffix(".csv")))
         # in a notebook that the user executes, the working folder may not be the checkout, so the
         # full path is clearer
         is_run = "LOOKUPLAB_FIGURES" in os.environ
@@ -178,6 +181,7 @@ class Artifact:
         if counts := dict.fromkeys(n for quote, n in self.quoted if quote in text):
             text += f" n = {', '.join(counts)}."
         paths.write_lines(self.place.with_suffix(".txt"), [text])
+        _append_to_screen(["", text, ""])
         return Markdown(text)
 
     def _publishable_text(self, text: str) -> str:
@@ -304,3 +308,30 @@ def side_by_side(
     keys = ["model", "condition", "metric"]
     wide = table.assign(text=texts).set_index(keys).text.unstack(fill_value="", sort=False)
     return wide[[name for name in metrics or wide if name in wide]]
+
+
+def screen_lines(file: Path) -> Iterator[str]:
+    """Yield the lines that show an artifact's CSV on a terminal: as much of the table as fits on
+    one screen, and what is left out.
+    """
+    table = side_by_side(read_csv(file))
+    # leave out metrics from the end until the lines are short enough
+    for shown_metrics in range(len(table.columns), 0, -1):
+        part = table.iloc[:, :shown_metrics]
+        part = part[part.ne("").any(axis=1)].head(MOST_ROWS).reset_index()
+        text = part.to_string(index=False, max_colwidth=40)
+        if len(text.partition("\n")[0]) <= WIDTH:
+            break
+    yield text
+    counts = {"lines": len(table) - len(part), "metrics": len(table.columns) - shown_metrics}
+    if more := [f"{count} more {what}" for what, count in counts.items() if count]:
+        yield f"... {' and '.join(more)}: {file}"
+
+
+def _append_to_screen(lines: Iterable[str]) -> None:
+    """Append lines to what `lookuplab run` prints at its end, if it has started this process."""
+    from lookuplab.models.store import SCREEN, log_file
+
+    if file := log_file(SCREEN):
+        with file.open("a", encoding="utf-8") as screen:
+            screen.writelines(f"{line}\n" for line in lines)

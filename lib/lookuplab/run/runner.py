@@ -35,6 +35,7 @@ from lookuplab.models.store import (
     JUDGED,
     LOG_COLUMNS,
     LOG_VARIABLE,
+    SCREEN,
     STORE_VARIABLE,
     CompletionStore,
     canonical,
@@ -224,10 +225,11 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     if failure:
         return Ended(_as_user_error(Failure(*failure)), tuple(counts), warned)
     keep_judged(job, run_folder / JUDGED)
-    job.path_beside(f".{ANSWERS}").unlink(missing_ok=True)
-    if (answers := run_folder / ANSWERS).is_file():
-        with paths.replacing(job.path_beside(f".{ANSWERS}")) as file:
-            shutil.copyfile(answers, file)
+    for name in (ANSWERS, SCREEN):
+        job.path_beside(f".{name}").unlink(missing_ok=True)
+        if (written := run_folder / name).is_file():
+            with paths.replacing(job.path_beside(f".{name}")) as kept:
+                shutil.copyfile(written, kept)
     job.path_beside(".ran").write_text(_record(job, ran_with), "utf-8")
     return Ended(None, tuple(counts), warned)
 

@@ -20,7 +20,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import is_mini
 from lookuplab.models.record import RECORD_VARIABLE
-from lookuplab.models.store import canonical, digest
+from lookuplab.models.store import SCREEN, canonical, digest
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cli import claim, command, pairs
@@ -50,8 +50,6 @@ from lookuplab.run.runner import (
     with_own_folder,
 )
 
-MOST_ROWS = 12  # the largest number of lines of a table that are printed to the terminal
-WIDTH = 120  # the largest number of characters in such a line
 MOST = "max_new_tokens"  # the parameter of a notebook that limits the length of answers
 
 
@@ -102,8 +100,8 @@ def run(
     code = execute([job], 1, scheduler, dry_run, again=True, part=part)
     if code == 0 and part.draws and not dry_run:
         places = [job.place.parent / id for id in job.notebook.artifacts]
-        for place in places:
-            click.echo("\n".join(artifact_lines(place)))
+        if (screen := job.path_beside(f".{SCREEN}")).is_file():
+            click.echo(screen.read_text("utf-8"), nl=False)
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if kept_runs(job.output):
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
@@ -124,30 +122,6 @@ def undo_hint(places: Sequence[Path]) -> str:
     told = "committed files that this run replaced (numbers are in the CSV, not in the JSON)"
     undo = f"git -C {shlex.quote(str(paths.ROOT))} checkout --"
     return f"{told}; to undo: {undo} {shlex.join(changed.splitlines())}" if changed else ""
-
-
-def artifact_lines(place: Path) -> Iterator[str]:
-    """Yield the lines that show an artifact on the terminal: as much of its table as fits on one
-    screen, and its result in a sentence. ``place`` is the path of the artifact's files without
-    suffix.
-    """
-    from lookuplab.results.artifact import read_csv, side_by_side
-
-    if (file := place.with_suffix(".csv")).is_file():
-        table = side_by_side(read_csv(file))
-        # leave out metrics from the end until the lines are short enough
-        for shown_metrics in range(len(table.columns), 0, -1):
-            part = table.iloc[:, :shown_metrics]
-            part = part[part.ne("").any(axis=1)].head(MOST_ROWS).reset_index()
-            text = part.to_string(index=False, max_colwidth=40)
-            if len(text.partition("\n")[0]) <= WIDTH:
-                break
-        yield text
-        counts = {"lines": len(table) - len(part), "metrics": len(table.columns) - shown_metrics}
-        if more := [f"{count} more {what}" for what, count in counts.items() if count]:
-            yield f"... {' and '.join(more)}: {file}"
-    if (said := place.with_suffix(".txt")).is_file():
-        yield f"\n{said.read_text('utf-8').strip()}\n"
 
 
 @command("list")

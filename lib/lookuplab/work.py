@@ -173,7 +173,7 @@ class Progress(AbstractContextManager["Progress"]):
     def _print_line(self) -> None:
         # If the runner executes this notebook, it expects progress on stderr. If a user has the
         # notebook open, Jupyter would show stderr like an error, so the line goes to stdout.
-        in_cell = "ipykernel" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ
+        in_cell = "ipykernel.kernelapp" in sys.modules and "LOOKUPLAB_FIGURES" not in os.environ
         width = 0
         while not self.ended.wait(LINE_SECONDS):
             line = "\n  ".join([self.line(), *self.parts()])

@@ -1,6 +1,7 @@
 """Tests that a copy of a notebook never writes where the original writes, wherever the copy is."""
 
-import ipykernel  # noqa: F401  # as in a kernel
+import sys
+
 import pytest
 
 from lookuplab import paths
@@ -49,6 +50,7 @@ def test_a_copy_outside_the_kit_has_a_place_of_its_own(kit, tmp_path, cell):
 @pytest.mark.parametrize(("name", "folder"), [("counts", "figures"), ("out", "copies/out")])
 def test_in_jupyter_a_copy_has_a_place_of_its_own(kit, tmp_path, monkeypatch, name, folder):
     monkeypatch.delenv("LOOKUPLAB_FIGURES", raising=False)
+    monkeypatch.setitem(sys.modules, "ipykernel.kernelapp", None)  # as in a kernel
     original = kit.notebook("counts", saves("counts"))
     (tmp_path / "out.ipynb").write_bytes(original.read_bytes())
     session = {"counts": original, "out": tmp_path / "out.ipynb"}[name]

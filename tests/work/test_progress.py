@@ -20,7 +20,6 @@ def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkey
 
 def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(monkeypatch, capsys):
     monkeypatch.setattr(work, "LINE_SECONDS", 0.05)
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     with Progress("site", None, parts=lambda: ["a page: begins"]):
         time.sleep(0.3)
     lines = capsys.readouterr().err.splitlines()
@@ -31,7 +30,7 @@ def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(mo
 
 def test_in_a_notebook_one_line_updates_and_nothing_looks_like_an_error(monkeypatch, capsys):
     monkeypatch.setattr(work, "LINE_SECONDS", 0.05)
-    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    monkeypatch.setitem(sys.modules, "ipykernel.kernelapp", None)
     monkeypatch.delenv("LOOKUPLAB_FIGURES", raising=False)
     with Progress("site", 1) as bar:
         time.sleep(0.3)

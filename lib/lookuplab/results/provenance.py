@@ -283,7 +283,7 @@ def _notebooks() -> list[Path]:
     """Return the notebook files that are named by the command that started this kernel (papermill,
     jupyter execute), or by its JupyterLab session.
     """
-    if "ipykernel" not in sys.modules:
+    if "ipykernel.kernelapp" not in sys.modules:
         return []
     import psutil
 

@@ -1,27 +1,31 @@
 """Provides what the tests of several folders share."""
 
+import atexit
 import gc
+import importlib
 import json
+import logging
 import math
 import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import zipfile
 from contextlib import nullcontext
-from socket import SOCK_SEQPACKET, socketpair
+from socket import AF_UNIX, MSG_PEEK, SOCK_SEQPACKET, socket, socketpair
 
+import forked
 import nbformat
 import pytest
-from click.testing import CliRunner
+from doors import call
 from hypothesis import HealthCheck, settings
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from lookuplab import paths
 from lookuplab.models import Completion
-from lookuplab.run import cluster, runner
-from lookuplab.run.cli import cli
+from lookuplab.run import cluster, execute, runner
 from lookuplab.run.notebooks import plan
 from lookuplab.work import free_memory, processors
 
@@ -45,15 +49,9 @@ artifact = Artifact("demo", "counts", profile)
 artifact.save(pd.DataFrame([row]))"""
 
 
-# Each notebook imports the kit again, because each test has a checkout of its own.
-STARTER = """\
-import sys
-from lookuplab.run import execute, runner
-for name in runner.IMPORTED.split():
-    __import__(name)
-for name in [name for name in sys.modules if name.startswith("lookuplab")]:
-    del sys.modules[name]
-execute.main()"""
+# folders of modules that a notebook must not share with the tests
+OWN = tuple(str(paths.ROOT / name) for name in ("lib", "notebooks", "data", "docs", "tests"))
+STARTER = pytest.StashKey()  # the number of the process from which notebooks are forked, its socket
 
 
 def pytest_addoption(parser):
@@ -68,10 +66,28 @@ def pytest_xdist_auto_num_workers():
     return max(1, min(math.ceil(processors() * 1.5), free_memory() // 3_000_000_000))
 
 
-def pytest_collection_finish():
-    """Exempt everything that was imported from garbage collection. Otherwise every local model
-    would need a second to collect garbage before it loads.
+def pytest_xdist_setupnodes(config, specs):
+    """If all tests run, fork the test processes (``forked``)."""
+    if config.args_source != config.ArgsSource.TESTPATHS:
+        return
+    folder = tempfile.TemporaryDirectory()
+    with socket(AF_UNIX) as door:
+        door.bind(place := f"{folder.name}/door")
+        door.listen()
+        command = [sys.executable, forked.__file__, str(len(specs))]
+        process = subprocess.Popen(command, stdin=door)
+    for spec in specs:
+        spec.python = shlex.join([sys.executable, "-S", forked.__file__, place])
+    config.add_cleanup(process.wait)
+    config.add_cleanup(folder.cleanup)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen():
+    """Exempt everything that is there before a module's tests from garbage collection. Otherwise
+    every local model would need a second to collect garbage before it loads.
     """
+    gc.collect()
     gc.freeze()
 
 
@@ -106,7 +122,7 @@ def score(tmp_path, monkeypatch):
     def run(what, lines, *options):
         texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         file.write_text("".join(text + "\n" for text in texts))
-        return CliRunner().invoke(cli, ["score", what, str(file), *map(str, options)])
+        return call("score", what, file, *options)
 
     return run
 
@@ -143,32 +159,41 @@ def index(tmp_path, monkeypatch, write_wheel):
 
 @pytest.fixture(autouse=True)
 def environment():
-    """Fail a test that leaves a variable of the kit changed, because the next test would see it."""
+    """Fail a test that leaves a variable of the kit or the working directory changed, because the
+    next test would see it.
+    """
 
-    def variables():
-        return {name: value for name, value in os.environ.items() if name.startswith("LOOKUPLAB")}
+    def surroundings():
+        own = {name: value for name, value in os.environ.items() if name.startswith("LOOKUPLAB")}
+        return own, os.getcwd()
 
-    before = variables()
+    before = surroundings()
     yield
-    assert variables() == before
+    assert surroundings() == before
 
 
 @pytest.fixture
-def executed(tmp_path, monkeypatch):
+def shell(tmp_path, monkeypatch):
+    """Return a shell like a kernel's in this process, which writes nothing to the user's home."""
+    # the shell replaces it, and monkeypatch restores it
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    quiet = {"HistoryManager": {"enabled": False}, "ProfileDir": {"location": str(tmp_path)}}
+    yield InteractiveShell.instance(config=Config(quiet))
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def executed(shell, tmp_path, monkeypatch):
     """Return a function that executes the cells of a notebook like a kernel, but in this process,
     which has already imported the modules that they need. Figures are written to ``tmp_path``, and
     ``store`` is the folder of the stored answers.
     """
-    # the shell replaces it, and monkeypatch restores it
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    quiet = Config(HistoryManager={"enabled": False}, ProfileDir={"location": str(tmp_path)})
 
     def run(notebook, profile, store=tmp_path):
         job = plan(notebook, profile)
         monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
         monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
         monkeypatch.chdir(tmp_path)
-        shell = InteractiveShell.instance(config=quiet)
         injected = "\n".join(f"{name} = {value!r}" for name, value in job.parameters.items())
         for cell in nbformat.read(notebook.path, as_version=4).cells:
             if cell.cell_type == "code":
@@ -176,8 +201,7 @@ def executed(tmp_path, monkeypatch):
                 for code in [cell.source, *([f"# Parameters\n{injected}"] if is_tagged else [])]:
                     shell.run_cell(code, store_history=True).raise_error()
 
-    yield run
-    InteractiveShell.clear_instance()
+    return run
 
 
 class ScriptedModel:
@@ -207,17 +231,53 @@ def scripted():
     return ScriptedModel
 
 
-@pytest.fixture(scope="session")
-def starter():
-    """Return a function that takes the place of ``runner.starter``. All tests share the process
-    from which notebooks are forked, because imports take longer than the notebooks of most tests.
+def start_notebooks(requests):
+    """Be the process from which notebooks are forked, as soon as one is requested."""
+    if not requests.recv(1, MSG_PEEK):
+        return
+    os.dup2(requests.fileno(), 0)
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # not what pytest captures
+    logging.root.handlers.clear()
+    del sys.argv[1:]
+    atexit._clear()
+    backend = {"backend": "module://matplotlib_inline.backend_inline"}
+    importlib.import_module("matplotlib").rcParams.update(backend)
+    for name in runner.IMPORTED.split():
+        importlib.import_module(name)
+    # each notebook imports our own modules again, because each test has a checkout of its own
+    for name, module in [*sys.modules.items()]:
+        file = getattr(module, "__file__", None) or ""
+        if name.startswith("lookuplab") or file.startswith(OWN):
+            del sys.modules[name]
+    execute.main()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Fork the process from which notebooks are forked before any test has changed this process.
+    This process has already imported what takes longer than the notebooks of most tests.
     """
-    ours, theirs = socketpair(type=SOCK_SEQPACKET)
-    inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    environment = os.environ | runner.ALWAYS | inline
-    with subprocess.Popen([sys.executable, "-c", STARTER], stdin=theirs, env=environment), ours:
+    if any("starter" in item.fixturenames for item in session.items):
+        ours, theirs = socketpair(type=SOCK_SEQPACKET)
+        if not (process := os.fork()):
+            try:
+                ours.close()
+                start_notebooks(theirs)
+            finally:
+                os._exit(1)
         theirs.close()
-        yield lambda *_: nullcontext(ours)
+        session.config.stash[STARTER] = process, ours
+
+
+@pytest.fixture(scope="session")
+def starter(request):
+    """Return a function that takes the place of ``runner.starter``. All tests of this process share
+    the process from which notebooks are forked.
+    """
+    process, requests = request.config.stash[STARTER]
+    with requests:
+        yield lambda *_: nullcontext(requests)
+    os.waitpid(process, 0)
 
 
 class Begun(subprocess.Popen):
@@ -250,7 +310,7 @@ class Kit:
     def call(self, *arguments):
         """Return (exit code, everything that was printed)."""
         runner.surroundings.cache_clear()  # as if each command ran in a process of its own
-        result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+        result = call(*arguments)
         return result.exit_code, result.output
 
     def said(self, command, code=0):

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from doors import refused
 
 from lookuplab import paths
 from lookuplab.benchmark import Benchmark, evaluate, load_benchmark, rate_rows
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 
 
@@ -82,7 +82,7 @@ def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered(frame)
 
 
 def test_a_benchmark_without_a_task_is_a_user_error(model):
-    with pytest.raises(UserError, match="no task"):
+    with refused("no task"):
         evaluate(model, Doubling(tasks=[]), store=False)
 
 
@@ -108,7 +108,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
 
 
 def test_what_is_no_benchmark_is_refused_and_not_called():
-    with pytest.raises(UserError, match="is not a lookuplab"):
+    with refused("is not a lookuplab"):
         load_benchmark("sys:exit")
 
 
@@ -128,7 +128,7 @@ def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
 )
 def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, monkeypatch):
     monkeypatch.setattr(Doubling, "judge", judge)
-    with pytest.raises(UserError, match=words):
+    with refused(words):
         evaluate(model, Doubling(), store=False)
 
 
@@ -136,5 +136,5 @@ def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, mon
     ("columns", "by", "words"), [(["rihgt"], "", "right"), (None, "dekade", "decade")]
 )
 def test_a_column_that_no_judgement_has_is_refused(frame, columns, by, words):
-    with pytest.raises(UserError, match=words):
+    with refused(words):
         rate_rows(frame, columns, by)

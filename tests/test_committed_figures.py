@@ -7,12 +7,11 @@ import shutil
 
 import pytest
 import quoted
-from click.testing import CliRunner
+from doors import call
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.results import verify
-from lookuplab.run.cli import cli
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +61,7 @@ def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, m
     before = {file: file.read_bytes() for file in tmp_path.rglob(f"{artifact}.[spt][vnx][gt]")}
     for file in before:
         file.unlink()
-    assert CliRunner().invoke(cli, ["draw", artifact], catch_exceptions=False).exit_code == 0
+    assert call("draw", artifact).exit_code == 0
     assert len(before) == 3
     assert [file.name for file in before if file.read_bytes() != before[file]] == []
 
@@ -83,7 +82,7 @@ def test_the_pages_say_what_the_figures_say(tmp_path, monkeypatch, page, command
         paths.make_folder(file.parent)
         file.write_bytes(content)
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
-    told = CliRunner().invoke(cli, command.split(), catch_exceptions=False).output
+    told = call(*command.split()).output
     assert told == (paths.ROOT / page).read_text("utf-8"), f"lookuplab {command} > {page}"
 
 

@@ -1,24 +1,25 @@
 """Tests messages for users."""
 
 import pytest
+from doors import refused
 
-from lookuplab.errors import UserError, check_choice, explain
+from lookuplab.errors import check_choice, explain
 
 
 def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
-    with pytest.raises(UserError, match=r"^trim is 'lift'; it must be left, right$"):
+    with refused(r"^trim is 'lift'; it must be left, right$"):
         check_choice("trim", "lift", ["right", "left"])
 
 
 def test_a_misspelt_name_of_many_gets_the_three_nearest():
     names = ["table1", "table2", "table3", *(f"fig{n}" for n in range(20))]
-    with pytest.raises(UserError, match=r"table., table., table. or another of 23 choices, see a$"):
+    with refused(r"table., table., table. or another of 23 choices, see a$"):
         check_choice("notebook", "tablee", names, ", see a")
 
 
 def test_names_that_contain_what_was_typed_come_first():
     names = ["paper/fig7a_precision", "fig7a_precision", *(f"fig{n}a" for n in range(20, 30))]
-    with pytest.raises(UserError, match=r"must be fig7a_precision, paper/fig7a_precision, fig2"):
+    with refused(r"must be fig7a_precision, paper/fig7a_precision, fig2"):
         check_choice("notebook", "fig7a", names)
 
 

@@ -84,31 +84,46 @@ COMMAND = "from lookuplab.run.cli import cli; cli(['{}'], standalone_mode=False)
 KERNEL = (
     r"torch$|transformers$|scipy$|statsmodels$|papermill$|IPython$|nbformat$|jsonschema$|seaborn$"
 )
+FINISHED = rf"{KERNEL}|matplotlib$|sklearn$|jedi$|rfc3987_syntax$"
+# Each list is for one process: code, and what is not imported after it.
 LIGHT = {
-    # scoring a model needs no recipe
-    "import lookuplab.cloudapi.bench": r"recipes|lookuplab\.cloudapi\.dag",
-    # seaborn and the intervals do not need these
-    "import lookuplab.results.plots": r"scipy\.(stats|cluster)|statsmodels|ipywidgets",
-    "import lookuplab.scoring.calibration": r"scipy\.stats|statsmodels",
-    "import lookuplab.results.artifact": r"lookuplab\.models\.(?!names$)|torch$|seaborn$",
+    "modules": [
+        ("import lookuplab.results.artifact", r"lookuplab\.models\.(?!names$)|torch$|seaborn$"),
+        # intervals and seaborn do not need these
+        ("import lookuplab.scoring.calibration", r"scipy\.stats|statsmodels"),
+        ("import lookuplab.results.plots", r"scipy\.(stats|cluster)|statsmodels|ipywidgets"),
+        # scoring a model needs no recipe
+        ("import lookuplab.cloudapi.bench", r"recipes|lookuplab\.cloudapi\.dag"),
+    ],
     # nor does planning a run on the mini models
-    "from lookuplab.models import load\n"
-    "for name in 'large', 'gpt-base', 't5-base', 'llama-base': load(f'mini-{name}')": KERNEL,
-    COMMAND.format("--help"): rf"{KERNEL}|pandas$|numpy$|matplotlib$|yaml$|sqlite3$"
-    r"|lookuplab\.run\.(notebooks|commands\.)",
+    "models": [
+        (f"from lookuplab.models import load; load('mini-{name}')", KERNEL)
+        for name in ("large", "gpt-base", "t5-base", "llama-base")
+    ],
+    "help": [
+        (
+            COMMAND.format("--help"),
+            rf"{KERNEL}|pandas$|numpy$|matplotlib$|yaml$|sqlite3$"
+            r"|lookuplab\.run\.(notebooks|commands\.)",
+        )
+    ],
     # each takes two seconds to import, and judging finished runs does not need them
-    **dict.fromkeys(
-        map(COMMAND.format, ("claims", "results")),
-        rf"{KERNEL}|matplotlib$|sklearn$|jedi$|rfc3987_syntax$",
-    ),
+    "pages": [(COMMAND.format(name), FINISHED) for name in ("claims", "results")],
 }
+LOADED = """
+import re, sys
+for code, heavy in eval(sys.argv[1]):
+    exec(code, {})
+    print("loaded", code, [name for name in sys.modules if re.match(heavy, name)])
+"""
 
 
-@pytest.mark.parametrize("code", LIGHT)
-def test_what_makes_no_run_waits_for_no_library_that_runs_need(run_python, code):
+@pytest.mark.parametrize("steps", LIGHT.values(), ids=LIGHT)
+def test_what_makes_no_run_waits_for_no_library_that_runs_need(run_python, steps):
     """Tested are modules, the help, and pages about finished runs."""
-    names = run_python(f"import sys\n{code}\nprint('loaded', *sys.modules)").rpartition("loaded")
-    assert [name for name in names[2].split() if re.match(LIGHT[code], name)] == []
+    lines = run_python(LOADED, steps).splitlines()
+    told = [line for line in lines if line.startswith("loaded")]
+    assert told == [f"loaded {code} []" for code, _ in steps]
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -10,11 +10,11 @@ import nbformat
 import pytest
 import stand_in
 import yaml
+from doors import refused
 from jupyter_server.services.contents.filemanager import FileContentsManager
 from traitlets.config import PyFileConfigLoader
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, profile_names
 from lookuplab.stackoverflow import corpus
 
@@ -85,7 +85,7 @@ def test_every_profile_fits_every_notebook(profile):
 
 def test_a_notebook_of_another_profile_is_refused_with_the_name_of_its_own():
     for name, profile in (("published/ds1000", "mini"), ("table1_base_models", "published")):
-        with pytest.raises(UserError, match=f"give --profile {find(name).home}"):
+        with refused(f"give --profile {find(name).home}"):
             plan(find(name), load_profile(profile))
 
 
@@ -101,7 +101,7 @@ def test_a_folder_named_where_a_module_belongs_keeps_its_files(tmp_path, execute
     (file := tmp_path / "mine" / "one.py").parent.mkdir()
     file.touch()
     given = {"package": str(file.parent)}
-    with pytest.raises(UserError, match="does not import"):
+    with refused("does not import"):
         executed(find("own/snippets"), replace(load_profile("smoke"), given=given))
     assert file.exists()
 

@@ -11,7 +11,7 @@ import time
 from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
+from doors import call
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv
 from lookuplab.results.provenance import convert
 from lookuplab.run import downloads, notebooks
-from lookuplab.run.cli import cli, pairs
+from lookuplab.run.cli import pairs
 from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.stackoverflow.ds1000 import load_problems, solution_of
 from lookuplab.toolgen.functions import extract
@@ -197,8 +197,8 @@ def test_any_name_is_read_or_refused(read, text):
     [("~nobody-here/x", "path"), ("a\0b", "YAML"), ("~\0", "YAML"), ("\ud800x", "YAML")],
 )
 def test_a_name_that_is_no_path_is_one_line(name, said):
-    call = ["run", "table1_base_models", "--profile", "paper", "-p", f"models={name}"]
-    result = CliRunner().invoke(cli, [*call, "--dry-run"])
+    words = "run table1_base_models --profile paper --dry-run -p".split()
+    result = call(*words, f"models={name}")
     assert result.exit_code == 2 and result.output.startswith("error: "), result.output
     assert f"{name!r} is not " in result.output and result.output.count("\n") == 1
     assert said in result.output
@@ -267,7 +267,7 @@ def test_odd_input_of_any_command_is_one_line(line, tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "c.sqlite"))
     (tmp_path / "folder").mkdir()
     os.mkfifo("pipe")
-    call = {"id": 1, "provider": "aws", "client": "kms", "candidate": "f()", "target": "f"}
+    asked = {"id": 1, "provider": "aws", "client": "kms", "candidate": "f()", "target": "f"}
     contents = {
         "deep.jsonl": b"[" * 10_000,
         "deep.ipynb": b"[" * 100_000,
@@ -280,13 +280,13 @@ def test_odd_input_of_any_command_is_one_line(line, tmp_path, monkeypatch):
         "bytes.csv": b"\xff\xfe\x00",
         "deep.csv": b"[" * 10_000,
         "number.jsonl": b'{"id": ' + b"9" * 5000 + b"}",
-        "right.jsonl": json.dumps(call).encode(),
-        "targets.jsonl": json.dumps(call | {"target": [1]}).encode(),
+        "right.jsonl": json.dumps(asked).encode(),
+        "targets.jsonl": json.dumps(asked | {"target": [1]}).encode(),
         "folder/module.py": b"kept",
     }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-    result = CliRunner().invoke(cli, shlex.split(line))
+    result = call(*shlex.split(line))
     assert result.exit_code == 2 and result.stdout == "", result.output
     *_, last = result.stderr.splitlines()
     assert last.startswith("error: ") and "Traceback" not in result.output

@@ -7,9 +7,9 @@ import os
 import socket
 
 import pytest
+from doors import refused
 
 from lookuplab import python_sources
-from lookuplab.errors import UserError
 from lookuplab.stackoverflow import corpus
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of
@@ -63,7 +63,7 @@ def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_pat
     assert offered(repository, "planted") >= {"member"} and not offered(repository, "click")
     assert identity() != before
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="is not a folder; name one, or unset it"):
+    with refused("is not a folder; name one, or unset it"):
         python_sources.folder()
 
 
@@ -74,7 +74,7 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
     monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
     monkeypatch.setattr(python_sources.paths, "DOWNLOADS", tmp_path / "downloads")
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(UserError, match="pip cannot download the sources"):
+    with refused("pip cannot download the sources"):
         python_sources.get()
     assert not list((tmp_path / "downloads" / "python-sources").iterdir())
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{sha256}\n")

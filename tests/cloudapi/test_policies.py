@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from doors import refused
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
@@ -20,7 +21,6 @@ from lookuplab.cloudapi.policies import (
     sampled_hits,
     triggered,
 )
-from lookuplab.errors import UserError
 from lookuplab.scoring.rates import paired_difference, rate
 from lookuplab_notebooks.cloudapibench.paper_models import paper_rows
 from lookuplab_notebooks.cloudapibench.passes_compared import (
@@ -103,7 +103,7 @@ def test_a_bad_policy_threshold_or_precision_is_one_clear_line(
 ):
     silent = FIRST.assign(minimum=math.nan)
     assert has_confidence(FIRST) and not has_confidence(silent)
-    with pytest.raises(UserError, match=message):
+    with refused(message):
         outcome(PASSES, triggered(silent, policy, threshold), precision)
 
 

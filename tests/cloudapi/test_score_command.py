@@ -5,9 +5,7 @@ what is wrong with bad input.
 import json
 
 import pytest
-from click.testing import CliRunner
-
-from lookuplab.run.cli import cli
+from doors import call
 
 AWS = {
     "id": 1,
@@ -29,7 +27,7 @@ def test_repeated_ids_half_characters_and_null_completions_lose_no_line(score):
 
 def test_standard_input_gives_judgements_on_stdout_and_table_and_flags_on_stderr():
     line = json.dumps(AWS | {"target": ["no_such_method"]})
-    result = CliRunner().invoke(cli, ["score", "cloudapi", "-"], input=line)
+    result = call("score", "cloudapi", "-", input=line)
     assert json.loads(result.stdout)["category"] == "incorrect_existing"
     assert "valid_percent" in result.stderr and "unknown_target: 1" in result.stderr
 

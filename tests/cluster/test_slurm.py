@@ -7,17 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tiny_architectures import save
+from waiting import until
 
 from lookuplab.models.store import CompletionStore
 from lookuplab.results.artifact import read_csv
 
 STARTER = Path(__file__).with_name("slurm.sh")
-PATIENCE = 420  # seconds
 # By default, SLURM waits for two minutes before it starts a requeued job. If the job started at
 # once, its node would refuse it ("credential revoked").
 SOON = "StartTime=now+10"
@@ -85,13 +84,6 @@ def slurm(request, tmp_path, monkeypatch):
     subprocess.run([STARTER, "stop", folder], check=True)
 
 
-def wait_until(happened):
-    end = time.monotonic() + PATIENCE
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.5)
-
-
 class Runs:
     """Runs a notebook with 48 prompts for a tiny checkpoint: under SLURM, and
     without interruption.
@@ -129,7 +121,7 @@ class Runs:
         return kept >= 4 or "FAILED" in str(self.states())
 
     def ends_as_an_unbroken_one(self):
-        wait_until(lambda: {state for state, _ in self.states().values()} <= {*ENDED})
+        until(lambda: {state for state, _ in self.states().values()} <= {*ENDED})
         table = self.kit.root / "runs/figures/mini/demo/counts.csv"
         self.setenv("SLOW", "0")
         again = " ".join(self.command)
@@ -151,11 +143,11 @@ def runs(kit, slurm, tmp_path, monkeypatch):
 
 def test_an_array_through_cancel_time_limit_and_requeue_has_the_numbers_of_an_unbroken_run(runs):
     runs.submit("array.sbatch")
-    wait_until(runs.has_begun)
+    until(runs.has_begun)
     runs.slurm("scancel", f"{runs.job}_1")
     runs.update(f"{runs.job}_2", "TimeLimit=2")
     runs.slurm("scontrol", "requeue", f"{runs.job}_3")
-    wait_until(lambda: runs.states()["2"][1] == runs.states()["3"][1] == 1)
+    until(lambda: runs.states()["2"][1] == runs.states()["3"][1] == 1)
     for task in 2, 3:
         runs.update(f"{runs.job}_{task}", "TimeLimit=30", SOON)
     runs.ends_as_an_unbroken_one()
@@ -179,8 +171,8 @@ def test_tasks_on_two_nodes_share_the_prompts(runs):
 def test_a_job_that_gives_way_to_another_goes_on_where_it_was(runs):
     runs.setenv("SLOW", "0.1")
     runs.submit("preempted.sbatch", "--nodelist=n1", "--exclusive")
-    wait_until(runs.has_begun)
+    until(runs.has_begun)
     runs.slurm(*"sbatch --partition=urgent --nodelist=n1 --exclusive --wrap true".split())
-    wait_until(lambda: runs.states()[""][1] == 1)
+    until(lambda: runs.states()[""][1] == 1)
     runs.update(runs.job, SOON)
     runs.ends_as_an_unbroken_one()

@@ -7,10 +7,10 @@ import os
 from dataclasses import replace
 
 import pytest
+from doors import refused
 from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete, completions, score
 from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore
@@ -43,7 +43,7 @@ def test_what_is_all_there_is_read_without_writing(tmp_path):
 
 
 def test_a_prompt_id_that_occurs_twice_is_refused(store):
-    with pytest.raises(UserError, match="'a' occurs more than once"):
+    with refused("'a' occurs more than once"):
         ask([Prompt("a", "x"), Prompt("a", "y")], store=store)
 
 
@@ -59,7 +59,7 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
     ids=str,
 )
 def test_decoding_out_of_range_cannot_be_made(options):
-    with pytest.raises(UserError, match=r"out of range|is 'right'; it must be left, None"):
+    with refused(r"out of range|is 'right'; it must be left, None"):
         Decoding(**options)
 
 

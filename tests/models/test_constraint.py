@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from doors import refused
 from tiny_architectures import (
     answered,
     assert_equal,
@@ -15,7 +16,6 @@ from tiny_architectures import (
     metaspace_tokenizer,
 )
 
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import NameTries
@@ -69,5 +69,5 @@ def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():
 def test_names_that_cannot_be_spelled_are_refused():
     tries = NameTries(byte_tokenizer(), frozenset())
     tries._spelled |= {((), "odd"): None, ((), "odd("): None}
-    with pytest.raises(UserError, match="cannot spell 'odd'"):
+    with refused("cannot spell 'odd'"):
         tries.constraint([], ["odd"])

@@ -5,10 +5,10 @@ fit; and differences from the record are reported.
 import numpy as np
 import pandas as pd
 import pytest
+from doors import refused
 from toy_model import Kept, ask, many_prompts
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.models import record, store
 from lookuplab.models.store import CompletionStore
 from recipes.mini.record import write_file, write_manifest
@@ -72,7 +72,7 @@ def test_the_same_answers_give_the_same_bytes_in_whatever_order_they_come(folder
     "changed", [{"token_logprobs": [-0.1] * 4}, {"token_logprobs": None}, {"text": "other"}]
 )
 def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
-    with pytest.raises(UserError, match="fit into the record"):
+    with refused("fit into the record"):
         write_file("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
 
 
@@ -87,7 +87,7 @@ def test_a_flipped_bit_in_the_record_or_its_manifest_is_one_line_that_names_the_
     data = file.read_bytes()
     place = data.index(b"a name" if changed != "SHA256SUMS" else b"judgements")
     file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-    with pytest.raises(UserError, match=r"judgements.parquet is damaged .*git checkout"):
+    with refused(r"judgements.parquet is damaged .*git checkout"):
         record.rows("judgements", ["success f 1"])
     assert record.rows("marks", ["success f 1"]), "the other files are read"
 

@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 import pyarrow.dataset  # noqa: F401 - a store needs it, and processes that begin here then have it
 import pytest
+from doors import refused
 from toy_model import SAMPLED, Kept, ToyModel, ask, begun, many_prompts
 
 from lookuplab.errors import UserError
@@ -106,7 +107,7 @@ def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batc
     tmp_path, message, change
 ):
     file = tmp_path / "s.sqlite"
-    with pytest.raises(UserError, match=f"model toy, prompt 'task/0': .*{message}"):
+    with refused(f"model toy, prompt 'task/0': .*{message}"):
         ask(many_prompts(1), SAMPLED, file, changes=({}, change))
     with CompletionStore(file) as store:
         assert [one["sample"] for one in store.get(store.present()).values()] == [0]
@@ -116,7 +117,7 @@ def test_what_is_no_answer_never_enters_the_store_and_costs_no_other_of_its_batc
 @pytest.mark.parametrize("answer", [{"x": [math.nan]}, -math.inf, {"x": {1, 2}}, b"x"])
 def test_what_json_cannot_hold_never_enters_a_store_and_costs_no_other_of_its_batch(answer):
     with AnswerStore(False) as store:
-        with pytest.raises(UserError, match=r"answers bad: .* cannot be stored"):
+        with refused(r"answers bad: .* cannot be stored"):
             store.add({"good": 1, "bad": answer})
         assert store.get(store.present()) == {"good": 1}
 
@@ -151,7 +152,7 @@ class Down(ToyModel):
 
 def test_answers_count_as_made_when_they_are_and_not_when_they_are_asked_for(place, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_LOGS", str(place))
-    with pytest.raises(UserError, match="refused"):
+    with refused("refused"):
         complete(Down(), many_prompts(9), store=place / "s.sqlite")
     ask(many_prompts(9), store=place / "s.sqlite")
     assert (place / "uses").read_text().splitlines() == [
@@ -176,7 +177,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
         (newer, "another version of lookuplab"),
     ):
         before = path.read_bytes()
-        with pytest.raises(UserError, match=message):
+        with refused(message):
             CompletionStore(path).get(["a"])
         assert path.read_bytes() == before
 
@@ -188,7 +189,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
         # with this limit, SQLite fails as it does on a full disk
         store.db.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(UserError, match="disk is full"):
+        with refused("disk is full"):
             store.add(batch)
         assert [*store.get(store.present())] == ["a"], (
             "the batch that did not fit must be gone as a whole"
@@ -199,6 +200,6 @@ def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
     model = ToyModel()
     with CompletionStore(tmp_path / "s.sqlite") as store:
         store.db.execute("PRAGMA query_only = 1")
-        with pytest.raises(UserError, match="readonly"):
+        with refused("readonly"):
             complete(model, many_prompts(2), store=store)
     assert model.calls == []

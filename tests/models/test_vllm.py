@@ -5,12 +5,12 @@ is not installed (`.ci/run` runs them in an environment of their own).
 from dataclasses import replace
 
 import pytest
+from doors import refused
 from peft import LoraConfig
 from scripted_model import CONTAINER
 from test_local import PROMPTS
 from tiny_architectures import answered, assert_equal, by_request, save
 
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import extract
@@ -113,7 +113,7 @@ def test_jedi_answers_while_the_row_is_out_of_the_engine(tmp_path):
     ],
 )
 def test_what_vllm_refuses_is_one_line(name, problem):
-    with pytest.raises(UserError, match=problem):
+    with refused(problem):
         answered(load(name), GREEDY, [Prompt("p", "client.", choices=("close",))])
 
 
@@ -122,7 +122,7 @@ def test_names_are_not_given_where_another_process_or_a_draft_chooses_tokens(lla
     named = [Prompt("p", "client.", choices=("close",))]
     answered(model, GREEDY, named)
     model.options["speculative_config"] = {"method": "ngram"}
-    with pytest.raises(UserError, match="leave out tensor_parallel_size"):
+    with refused("leave out tensor_parallel_size"):
         answered(model, GREEDY, named)
 
 

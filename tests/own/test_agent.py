@@ -6,13 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
+from doors import call, refused
 from tiny_endpoint import TinyEndpoint
 
 from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab.errors import UserError
-from lookuplab.run.cli import cli
 from lookuplab.run.notebooks import find, load_profile
 from lookuplab_notebooks.own.agent import REFUSAL, Turns, ask, conversations, lookup
 
@@ -68,7 +66,7 @@ def test_whatever_the_model_does_has_an_outcome(endpoint, message, columns):
 
 def test_a_server_without_tools_says_so(endpoint):
     endpoint.refused = ["tools"]
-    with pytest.raises(UserError, match="'tools' is not supported"):
+    with refused("'tools' is not supported"):
         conversations(Turns(f"{endpoint.url}#tiny"), BENCH, lookup(BENCH, 1), 1, store=False)
 
 
@@ -86,6 +84,6 @@ def test_the_notebook_s_table_has_the_agent_beside_the_policies(endpoint, tmp_pa
 
 @pytest.mark.parametrize("precision", ["-1", "-2"])
 def test_only_minus_one_stands_for_bm25_alone(precision):
-    words = ["run", "own/agent", "-p", "own_models=http://localhost:9/v1#x", "--dry-run"]
-    done = CliRunner().invoke(cli, [*words, "-p", f"precision={precision}"])
+    words = "run own/agent -p own_models=http://localhost:9/v1#x --dry-run -p".split()
+    done = call(*words, f"precision={precision}")
     assert (f"precision' is {precision}" in done.output) == (precision == "-2")

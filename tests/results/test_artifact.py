@@ -4,10 +4,10 @@ import json
 
 import pandas as pd
 import pytest
+from doors import refused
 from matplotlib.figure import Figure
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.results.artifact import Artifact, read_csv, side_by_side, to_csv
 
 ROW = {"model": "m", "condition": "low", "metric": "valid"}
@@ -43,7 +43,7 @@ def test_numbers_are_written_with_six_significant_digits_and_read_back():
     ],
 )
 def test_rows_outside_the_schema_and_missing_data_are_refused(rows, message):
-    with pytest.raises(UserError, match=message):
+    with refused(message):
         saved(*rows, data=["data/none"])
 
 

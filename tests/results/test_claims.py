@@ -9,9 +9,9 @@ from io import StringIO
 import pandas as pd
 import pytest
 import yaml
+from doors import refused
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.results.artifact import ARTIFACT_COLUMNS
 from lookuplab.results.claims import (
     COVERS,
@@ -283,7 +283,7 @@ def test_an_estimate_without_an_interval_decides_nothing():
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
     file = tmp_path / "claims.yaml"
     file.write_text(yaml.safe_dump([ENTRY | {"id": "first"}, ENTRY | change]))
-    with pytest.raises(UserError, match=f"claims.yaml, claim 2 .*{message}"):
+    with refused(f"claims.yaml, claim 2 .*{message}"):
         load(file)
 
 

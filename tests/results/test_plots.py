@@ -7,10 +7,10 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from doors import refused
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
-from lookuplab.errors import UserError
 from lookuplab.results import plots
 
 CURVE = """condition,value,paper_value,metric
@@ -54,5 +54,5 @@ def test_every_colour_stands_out_from_white():
     ],
 )
 def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, options, message):
-    with pytest.raises(UserError, match=message):
+    with refused(message):
         draw(**{"frame": CURVE, "metric": "valid_percent"} | options)

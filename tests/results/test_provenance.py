@@ -5,10 +5,8 @@ it.
 import re
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
+from doors import refused
 
-from lookuplab.errors import UserError
 from lookuplab.results.artifact import Artifact
 from lookuplab.results.provenance import kernel_parameters
 
@@ -17,12 +15,10 @@ MADE = 'artifact = Artifact("demo", "counts", profile)'
 
 
 @pytest.fixture
-def kernel(tmp_path):
+def kernel(shell):
     """Return a function that runs cells as a kernel does, with their history, after the parameters
     cell.
     """
-    quiet = {"HistoryManager": {"enabled": False}, "ProfileDir": {"location": str(tmp_path)}}
-    shell = InteractiveShell.instance(config=Config(quiet))
     shell.user_ns["Artifact"] = Artifact
 
     def run(*cells):
@@ -30,8 +26,7 @@ def kernel(tmp_path):
             shell.run_cell(cell, store_history=True).raise_error()
         return shell.user_ns
 
-    yield run
-    InteractiveShell.clear_instance()
+    return run
 
 
 def injected(values):
@@ -57,7 +52,7 @@ def test_a_single_value_where_a_list_belongs_is_a_list_of_one(kernel):
 def test_an_unknown_name_or_another_type_ends_the_notebook_in_one_line(
     kernel, capsys, values, said
 ):
-    with pytest.raises(UserError, match=re.escape(said)):
+    with refused(re.escape(said)):
         kernel(injected(values), MADE)
     assert capsys.readouterr().out.count("\n") == 1, "no traceback"
 

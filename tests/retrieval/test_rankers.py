@@ -4,11 +4,11 @@ by hand from given vectors; trained rankers are small.
 
 import numpy as np
 import pytest
+from doors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers
 from lookuplab.retrieval.rankers import Bm25, Cosine, by_code, code_words, query_words
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER
@@ -90,7 +90,7 @@ def test_a_cosine_is_rounded_so_that_equal_texts_tie():
 
 def test_an_encoder_that_is_not_there_is_one_clear_line(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(UserError, match="no sentence encoder"):
+    with refused("no sentence encoder"):
         rankers.by_description({"a": "b"}, "no/such/folder")
 
 
@@ -103,7 +103,7 @@ def test_word_vectors_depend_on_the_seed_alone(tmp_path):
         rankers.train_words(lines, tmp_path, seed=seed, **small)
         texts.append(str(rankers.load_words(tmp_path)))
     assert texts[0] == texts[1] != texts[2]
-    with pytest.raises(UserError, match="holds no word vectors"):
+    with refused("holds no word vectors"):
         rankers.load_words(tmp_path / "nowhere")
 
 

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-import time
+
+from waiting import until
 
 BINARY = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -69,13 +70,9 @@ class Browser:
         assert "exceptionDetails" not in made, made
         return made["result"].get("value")
 
-    def until(self, script, seconds=30):
-        """Return the value of a script as soon as it is true."""
-        end = time.monotonic() + seconds
-        while not (value := self.evaluate(script)):
-            assert time.monotonic() < end, f"never true: {script}"
-            time.sleep(0.05)
-        return value
+    def until(self, script):
+        """Wait until the value of a script is true."""
+        until(lambda: self.evaluate(script), 30)
 
     def open(self, address, width=1280):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}

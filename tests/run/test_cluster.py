@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,14 +14,12 @@ import dask
 import distributed  # noqa: F401 - its defaults are there before a test changes one of them for a while
 import pytest
 import written_problems as written
-from click.testing import CliRunner
+from doors import call, refused
+from waiting import until
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.run import cluster
-from lookuplab.run.cli import cli
 
-PATIENCE = 300  # seconds; on a busy machine, one notebook takes a minute
 WAITS = """\
 import os, pathlib, time
 started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
@@ -52,7 +49,7 @@ class Running:
         self.processes = {}
         file = folder / "scheduler.json"
         self.start("scheduler", "dask_scheduler --port 0 --scheduler-file", str(file))
-        wait_for(lambda: file.exists() and file.read_text())
+        until(lambda: file.exists() and file.read_text())
         self.address = json.loads(file.read_text())["address"]
         options = "--nthreads 1 --memory-limit 0 --no-nanny --local-directory"
         for number in range(workers):
@@ -76,17 +73,10 @@ class Running:
             self.kill(name)
 
 
-def wait_for(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
-
-
 def started(kit, count):
     """Wait until ``count`` notebooks have started, and return the lines that they wrote."""
     file = kit.root / "started"
-    wait_for(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
+    until(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
     return file.read_text().splitlines()
 
 
@@ -99,10 +89,10 @@ def test_a_killed_worker_costs_a_sweep_nothing_but_what_it_had_begun(kit, tmp_pa
     ):
         started(kit, 3)  # the first is done, and each worker runs one of the others
         # the first notebook's result has arrived
-        wait_for(lambda: [*(kit.root / "runs").rglob("*.ran")])
+        until(lambda: [*(kit.root / "runs").rglob("*.ran")])
         running.kill(0)
         (kit.root / "started.wait").unlink()
-        _, said = process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     [table] = (kit.root / "runs/sweeps").rglob("sweep.csv")
     assert table.read_text().splitlines()[1:] == [
@@ -121,7 +111,7 @@ def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, tmp_path):
     ):
         started(kit, 2)  # the first does not wait
         running.kill("scheduler")
-        _, said = process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=300)
     (kit.root / "started.wait").unlink()
     assert process.returncode == 2 and "Traceback" not in said, said
     assert f"error: the scheduler {running.address} no longer answers" in said
@@ -135,13 +125,13 @@ def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_rais
         assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]
         with pytest.raises(ZeroDivisionError):
             list(joined.map((1).__truediv__, [0]))
-        with pytest.raises(UserError, match="a task killed 1 workers, the last one"):
+        with refused("a task killed 1 workers, the last one"):
             list(joined.map(os._exit, [1]))
 
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
-    with closing(Running(tmp_path_factory.mktemp("cluster"), paths.ROOT)) as found:
+    with closing(Running(tmp_path_factory.mktemp("cluster"), paths.ROOT, 1)) as found:
         yield found
 
 
@@ -149,7 +139,7 @@ def workers(tmp_path_factory):
 def test_a_worker_of_another_checkout_is_refused(workers):
     with (
         cluster.connect(workers.address) as joined,
-        pytest.raises(UserError, match="has a different checkout"),
+        refused("has a different checkout"),
     ):
         list(joined.map(len, ["a task"]))
 
@@ -186,8 +176,7 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
     for place in ("", f"--scheduler {workers.address}"):
         output = tmp_path / str(len(found)) / "output.jsonl"
         monkeypatch.setenv("LOOKUPLAB_STORE", str(output.with_name("completions.sqlite")))
-        call = [*shlex.split(command), *place.split(), "-o", str(output)]
-        result = CliRunner().invoke(cli, call, catch_exceptions=False)
+        result = call(*shlex.split(command), *place.split(), "-o", output)
         assert result.exit_code == 0, result.output
         found.append(output.read_text())
     assert found[0] == found[1] and found[0].count("\n") >= 2

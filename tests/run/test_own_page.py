@@ -7,7 +7,7 @@ import shlex
 from importlib import import_module
 
 import pytest
-from click.testing import CliRunner
+from doors import call
 
 from lookuplab import paths
 from lookuplab.run import notebooks
@@ -28,7 +28,7 @@ def test_every_command_and_option_exists_and_every_parameter_belongs_to_its_note
         (import_module(words[0]).main, *words[1:]) if words in RECIPES else (cli, *words)
     )
     # click parses the options before it shows the help
-    done = CliRunner().invoke(made, [*options, "--help"])
+    done = call(*options, "--help", main=made)
     assert not done.exit_code, done.output
     given = {words[at + 1].partition("=")[0] for at, word in enumerate(words) if word == "-p"}
     assert not given or given <= notebooks.find(words[1]).parameters.keys()
@@ -36,7 +36,7 @@ def test_every_command_and_option_exists_and_every_parameter_belongs_to_its_note
 
 def test_it_shows_what_a_recipe_prints():
     name, package, shown = re.search(r"(?s)\$ python -m (\S+) (\S+)\n(.+?) -> ", PAGE).groups()
-    assert shown in CliRunner().invoke(import_module(name).main, package).output
+    assert shown in call(package, main=import_module(name).main).output
 
 
 def test_every_notebook_of_the_room_has_its_section():

@@ -6,9 +6,9 @@ import ast
 import re
 
 import pytest
+from doors import refused
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
 from lookuplab.results.provenance import convert
 from lookuplab.run import cluster, downloads
@@ -255,7 +255,7 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
     exec(find("fig8_counted").drawing, found := {"Artifact": lambda *names: names, "profile": "p"})
     assert found["made"] == ("demo", "fig8_counted", "p")
     kit.notebook("counts", paper="other")
-    with pytest.raises(UserError, match="demo/counts or other/counts"):
+    with refused("demo/counts or other/counts"):
         find("counts")
 
 

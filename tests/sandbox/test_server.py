@@ -5,14 +5,14 @@ the limits, and no process survives its program.
 import os
 import subprocess
 import sys
-import time
 import venv
 from pathlib import Path
 
 import pytest
 import yaml
+from doors import refused
+from waiting import until
 
-from lookuplab.errors import UserError
 from lookuplab.sandbox import inside
 from lookuplab.sandbox import server as servers
 from lookuplab.sandbox.server import ForkServer, Limits, Program, choose_sandbox
@@ -70,13 +70,6 @@ def solving(code, *imports):
 
 def sleeping():
     return " ".join(SLEEP) in subprocess.check_output(["ps", "ax", "-o", "args"], text=True)
-
-
-def wait_until(holds):
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("name", PLAIN | LIBRARIES)
@@ -214,13 +207,13 @@ from lookuplab.sandbox.server import ForkServer, Program
 with ForkServer({sandbox!r}, sys.executable) as server:
     server.run({one})"""
     with subprocess.Popen([sys.executable, "-c", script]) as caller:
-        wait_until(sleeping)
+        until(sleeping)
         caller.kill()
-    wait_until(lambda: not sleeping())
+    until(lambda: not sleeping())
 
 
 def test_an_import_that_ends_the_server_is_named(server):
-    with pytest.raises(UserError, match=r"os._exit"):
+    with refused(r"os._exit"):
         server.preload(["import os; os._exit(1)"])
 
 
@@ -233,11 +226,9 @@ def test_without_namespaces_only_what_the_kit_wrote_itself_runs_and_a_line_says_
         said = f"warning: generated programs run unprotected: {why}"
         assert capsys.readouterr().err.splitlines() == [said]
     for wanted, own in (("", False), ("namespaces", True)):
-        with pytest.raises(
-            UserError, match=r"unshare: not permitted.*--sandbox none.*-p sandbox=none"
-        ):
+        with refused(r"unshare: not permitted.*--sandbox none.*-p sandbox=none"):
             choose_sandbox(wanted, own)
-    with pytest.raises(UserError, match="sandbox is 'jail'; it must be namespaces, none"):
+    with refused("sandbox is 'jail'; it must be namespaces, none"):
         choose_sandbox("jail")
 
 
@@ -268,5 +259,5 @@ def test_only_sockets_of_the_families_in_use_are_made(server):
 def test_a_python_that_cannot_serve_is_named(tmp_path):
     (tmp_path / "python").write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
     (tmp_path / "python").chmod(0o755)
-    with pytest.raises(UserError, match=r"does not start .*: broken"):
+    with refused(r"does not start .*: broken"):
         ForkServer("none", tmp_path / "python").run(program(""))

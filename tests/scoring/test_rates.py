@@ -7,12 +7,12 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from doors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 
-from lookuplab.errors import UserError
 from lookuplab.scoring.rates import (
     average,
     difference,
@@ -80,7 +80,7 @@ def test_pass_at_k_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():
     for passes, k in product(range(7), range(1, 7)):
         sets = [*map(any, combinations([n < passes for n in range(6)], k))]
         assert pass_at_k(6, passes, k) == pytest.approx(sum(sets) / len(sets), abs=1e-15)
-    with pytest.raises(UserError, match="there are n = 5 samples"):
+    with refused("there are n = 5 samples"):
         pass_at_k(5, 3, 6)
 
 

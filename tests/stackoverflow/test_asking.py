@@ -7,10 +7,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import written_problems as written
+from doors import refused
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from lookuplab.errors import UserError
 from lookuplab.models import Completion
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import trimmed_prompt
@@ -72,7 +72,7 @@ def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(token
     cut = [trimmed_prompt(*long, trim, shortened=True) for trim in asking.TRIMS]
     assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
     assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
-    with pytest.raises(UserError, match="trim is 'questions-first'; it must be question-first, d"):
+    with refused("trim is 'questions-first'; it must be question-first, d"):
         trimmed_prompt(*long, "questions-first")
 
 
@@ -86,7 +86,7 @@ def test_every_budget_is_kept(tokenizer, trim):
 
 
 def test_a_budget_without_room_is_one_clear_line(tokenizer):
-    with pytest.raises(UserError, match="a budget of 10 tokens leaves no room"):
+    with refused("a budget of 10 tokens leaves no room"):
         made(tokenizer, 0)
 
 

@@ -3,9 +3,9 @@
 import os
 
 import pytest
+from doors import refused
 
 from lookuplab import paths
-from lookuplab.errors import UserError
 from lookuplab.stackoverflow import corpus
 
 LINE = {"id": "1", "description": "Add two numbers", "code": "a + b"}
@@ -28,18 +28,18 @@ def test_the_published_fields_are_read_as_the_schema(written_file):
     ],
 )
 def test_a_bad_line_is_named(written_file, bad, said):
-    with pytest.raises(UserError, match=said):
+    with refused(said):
         corpus.load_snippets(written_file(LINE, bad))
 
 
 def test_an_unknown_corpus_is_told_what_there_is():
-    with pytest.raises(UserError, match=r"no snippet corpus 'nowhere': name one of mini, .*so-ds"):
+    with refused(r"no snippet corpus 'nowhere': name one of mini, .*so-ds"):
         corpus.load_snippets("nowhere")
 
 
 def test_a_corpus_that_was_not_fetched_says_how(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
-    with pytest.raises(UserError, match="lookuplab data get so-ds-snippets"):
+    with refused("lookuplab data get so-ds-snippets"):
         corpus.load_snippets("so-ds")
 
 
@@ -84,7 +84,7 @@ NO_QUERIES = """\
 def test_what_is_no_query_and_a_file_without_queries_are_refused(tmp_path, case):
     line, words = case.split(" | ")
     (tmp_path / "q.jsonl").write_text(line)
-    with pytest.raises(UserError, match=words):
+    with refused(words):
         corpus.queries(tmp_path / "q.jsonl")
 
 
@@ -99,5 +99,5 @@ def test_relevant_ids_that_no_snippet_has_are_said_and_out_of_the_rate(capsys):
         "left out: 1 of 3 queries\n"
     )
     assert corpus.answerable(left, snippets) == left and not capsys.readouterr().err
-    with pytest.raises(UserError, match=r"3 of 3 relevant ids are not in the corpus \(y, z, w\)"):
+    with refused(r"3 of 3 relevant ids are not in the corpus \(y, z, w\)"):
         corpus.answerable(asked[1:2], snippets)

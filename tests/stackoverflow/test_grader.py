@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import written_problems as written
+from doors import refused
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
 from lookuplab.sandbox import server
 from lookuplab.sandbox.server import Limits
 from lookuplab.stackoverflow import ds1000
@@ -50,7 +50,7 @@ def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_ev
     assert said[0].startswith("left out, the reference fails here: 2, 3: TypeError")
     assert said[1].startswith("left out, the reference fails here: 10: SyntaxError")
     assert said[2:] == ["left out, by name: 11, 4"]
-    with pytest.raises(UserError, match=r"no problem is left: .*: 10: SyntaxError"):
+    with refused(r"no problem is left: .*: 10: SyntaxError"):
         gradable(problems[-1:], sandbox="none")
 
 
@@ -114,15 +114,15 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
     monkeypatch.setattr(paths, "DATA", tmp_path)
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path / "with space")
     (tmp_path / "tiny.txt").write_text("# no pin\n")
-    with pytest.raises(UserError, match="/bin/false is not a Python that runs"):
+    with refused("/bin/false is not a Python that runs"):
         Grader(Path("/bin/false"))
-    with pytest.raises(UserError, match="no grader environment 'tiny': run `lookuplab data get "):
+    with refused("no grader environment 'tiny': run `lookuplab data get "):
         environment("tiny")
     python = python_sources.environment("tiny")
     assert environment("tiny") == python and Grader(python).identity != grader().identity
     (tmp_path / "tiny.txt").write_text("no-such-package==9\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(UserError, match=r"tiny: .*repeat the command to continue"):
+    with refused(r"tiny: .*repeat the command to continue"):
         python_sources.environment("tiny")
     assert not python_sources.has_environment("tiny")
     assert environment(str(python)) == python and environment("") == Path(sys.executable)

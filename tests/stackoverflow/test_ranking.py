@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from doors import refused
 
-from lookuplab.errors import UserError
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import CORPUS_FOLDER, Query, Snippet
@@ -35,7 +35,7 @@ def test_a_snippet_gives_three_lines_to_learn_from():
 
 @pytest.mark.parametrize("name", ["bm25", "ensemble-x", "ensemble-0", f"ensemble-{'9' * 400}"])
 def test_an_unknown_name_is_refused(name):
-    with pytest.raises(UserError, match="no ranker"):
+    with refused("no ranker"):
         ranking.rankers(SNIPPETS, "", "", [name])
 
 
@@ -100,5 +100,5 @@ def test_a_ranker_that_knows_no_word_is_left_out_and_said(capsys):
     empty = [Snippet(id, "...", "x = 1") for id in "ab"]
     assert [*ranking.rankers(empty, "", "", ["bm25-description", "bm25-code"])] == ["bm25-code"]
     assert "warning: bm25-description is left out: nothing to search" in capsys.readouterr().err
-    with pytest.raises(UserError, match="bm25-description is left out"):
+    with refused("bm25-description is left out"):
         ranking.rankers(empty, "", "", ["bm25-description"])

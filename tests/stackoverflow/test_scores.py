@@ -5,10 +5,10 @@ fails, and how far it is from the reference.
 import pandas as pd
 import pytest
 import written_problems as written
+from doors import refused
 
 from lookuplab.benchmark import judged
 from lookuplab.benchmark import written as given
-from lookuplab.errors import UserError
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.asking import Ds1000Bench
 from lookuplab.stackoverflow.ds1000 import load_problems
@@ -62,7 +62,7 @@ def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(families):
         part, metric, value, n = line.partition("#")[0].split()
         assert found[f"k/{part}", f"pass_at_{metric}"] == (float(value), int(n)), line
     assert len(found) == 2 * 6 + 2 * 2
-    with pytest.raises(UserError, match="pass@3"):
+    with refused("pass@3"):
         solved(families, PASSED, [3])
 
 

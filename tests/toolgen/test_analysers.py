@@ -9,9 +9,9 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from doors import refused
 from marker_repository import RUNS
 
-from lookuplab.errors import UserError
 from lookuplab.sandbox.server import why_no_namespaces
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
@@ -163,7 +163,7 @@ def test_a_pipe_of_a_repository_is_no_file_and_nothing_waits_for_it(who, tmp_pat
     (tmp_path / "repository" / "endless.py").symlink_to("/dev/zero")
     for name in ("pipe.py", "endless.py"):
         who(f"try: open(root / {name!r})\nexcept FileNotFoundError: pass\nelse: os.abort()")
-    with pytest.raises(UserError, match="it is a pipe, socket or device"):
+    with refused("it is a pipe, socket or device"):
         read_source(tmp_path / "repository" / "pipe.py")
 
 
@@ -246,7 +246,7 @@ def test_what_is_lost_is_said_and_never_kept_and_is_asked_again(tmp_path, capsys
     store = tmp_path / "j.sqlite"
     lost = {"a": (tmp_path, "a.py", "uses", reason)}
     if not reason.startswith("error in"):
-        with pytest.raises(UserError, match=f"1 questions to pylint or Jedi were lost .1 {reason}"):
+        with refused(f"1 questions to pylint or Jedi were lost .1 {reason}"):
             answer_all(JudgementStore(store), lost, _answer, True)
     assert answer_all(JudgementStore(store), lost, _answer, False) == ({"a": None}, {"a": reason})
     assert f"without an answer: 1 {reason}" in capsys.readouterr().err

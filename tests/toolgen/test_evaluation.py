@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 import pandas as pd
 import pytest
+from doors import refused
 from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate
-from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.generation import ToolModel, ToolUse
@@ -97,11 +97,11 @@ def test_a_limit_is_spread_in_proportion_but_for_the_least_and_a_larger_one_only
 
 def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
     for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
-        with pytest.raises(UserError, match="no usable function with a docstring in r "):
+        with refused("no usable function with a docstring in r "):
             evaluation.sample(found, limit)
-    with pytest.raises(UserError, match=r"4 function: more than 128 model tokens; .* larger"):
+    with refused(r"4 function: more than 128 model tokens; .* larger"):
         held_out_functions(repositories, count_tokens=lambda _: 999)
-    with pytest.raises(UserError, match="no functions are selected"):
+    with refused("no functions are selected"):
         judged_all([], {})
 
 

@@ -5,22 +5,21 @@ trained, what a killed run leaves, and what is written.
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 import torch
-from click.testing import CliRunner
+from doors import call
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import set_seed
+from waiting import until
 
 from lookuplab import paths
 from lookuplab.models import load
 from lookuplab.models.decoding import distributions
 from lookuplab.models.training import LLAMA, Recipe, begin
-from lookuplab.run.cli import cli
 from lookuplab.toolgen.finetuning import RECIPES, finetune, label_tokens, training_rows
 from lookuplab.toolgen.pairs import IGNORED, MARK, Pair, add_mark, encode
 from lookuplab_notebooks.toolgen.learned import mark_probabilities, mark_rows
@@ -187,7 +186,7 @@ UNTRAINABLE = """\
 @pytest.mark.parametrize("line", UNTRAINABLE.splitlines())
 def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, line):
     words, message = line.split(" | ")
-    said = CliRunner().invoke(cli, command(bases / "gpt2", tmp_path, *words.split()))
+    said = call(*command(bases / "gpt2", tmp_path, *words.split()))
     [error] = [line for line in said.output.splitlines() if line.startswith("error: ")]
     assert said.exit_code == 2 and message in error
     assert not (tmp_path / "m").exists()
@@ -203,13 +202,12 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     settings = [f"-s{name}={value}" for name, value in given.items()]
     words = command(bases / "gpt2", tmp_path, "--save-every", 3, *settings)
     process = subprocess.Popen([sys.executable, "-m", "lookuplab", *words])
-    while not (whole := list(tmp_path.glob("w/*/*/complete"))) and process.poll() is None:
-        time.sleep(0.02)
+    whole = until(lambda: [*tmp_path.glob("w/*/*/complete")])
     process.kill()
     process.wait()
     assert not (tmp_path / "m").exists()
     paths.write_lines(whole[0].parents[1] / "checkpoint-9" / "trainer_state.json", ())
-    said = CliRunner().invoke(cli, words)
+    said = call(*words)
     assert said.exit_code == 0 and "40 pairs, 10 steps" in said.output, said.output
     tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")

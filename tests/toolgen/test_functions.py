@@ -8,9 +8,9 @@ import sys
 import textwrap
 
 import pytest
+from doors import refused
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
 from lookuplab.toolgen.functions import (
     Filters,
     extract,
@@ -203,7 +203,7 @@ def test_without_comments_there_are_no_blank_lines_and_strings_keep_their_signs(
 
 def test_packages_among_the_sources_are_found_by_import_name_and_nothing_else_is():
     assert locate("click") == (python_sources.folder() / "click").resolve()
-    with pytest.raises(UserError, match="neither a folder nor a package among the sources"):
+    with refused("neither a folder nor a package among the sources"):
         locate("no_such_package_here")
 
 
@@ -212,5 +212,5 @@ def test_a_folder_s_star_stands_for_the_folders_in_it(tmp_path):
         (tmp_path / name).mkdir()
     found = locate_all(["click", f"{tmp_path}/*"])
     assert found == [locate("click"), tmp_path / "a", tmp_path / "b"]
-    with pytest.raises(UserError, match="has no folders"):
+    with refused("has no folders"):
         locate_all([f"{tmp_path}/a/*"])

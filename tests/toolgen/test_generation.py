@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pandas as pd
 import pytest
+from doors import refused
 from scripted_model import BASE, CONTAINER, END, scripted, wanting
 
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
@@ -127,7 +127,7 @@ def test_a_prompt_that_overflows_the_context_is_left_out(tmp_path, functions, to
 
 def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path, functions, tool):
     model = scripted(tmp_path, {"\n": {END: 0.9}}, mark=False)
-    with pytest.raises(UserError, match="no mark in its vocabulary"):
+    with refused("no mark in its vocabulary"):
         write(model, functions, tool)
     assert write(model, functions, tool, ToolUse("dot")).completions
 

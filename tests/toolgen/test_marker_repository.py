@@ -6,9 +6,8 @@ import json
 
 import marker_repository
 import pytest
-from click.testing import CliRunner
+from doors import call
 
-from lookuplab.run.cli import cli
 from lookuplab.sandbox.server import why_no_namespaces
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -46,7 +45,7 @@ def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch
         ("score toolgen in.jsonl", '"passed": true'),
         ("data mark repository", "plug"),
     ):
-        done = CliRunner().invoke(cli, [*command.split(), "-o", "out"])
+        done = call(*command.split(), "-o", "out")
         assert done.exit_code == 0 and "without an answer" not in done.output, done.output
         assert word in (tmp_path / "out").read_text(), done.output
     assert not (tmp_path / "marker").exists()

@@ -7,10 +7,9 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
+from doors import call
 from scripted_model import BASE
 
-from lookuplab.run.cli import cli
 from lookuplab.toolgen import jedi_tool, marking
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.marking import augmented, find_marks, marked_records
@@ -120,7 +119,7 @@ def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     end_analyser(jedi_tool, "jedi_tool", "completions", "os.abort()" if is_machine else "0")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
-    done = CliRunner().invoke(cli, ["data", "mark", str(repository), "-o", str(file), "-j1"])
+    done = call("data", "mark", repository, "-o", file, "-j1")
     assert ("1 of 1 repositories have unanswered questions" in done.output) == is_machine
     assert done.exit_code == 2 * is_machine and "my repo/crash.py:f#" in done.stderr, done.output
     found = [json.loads(line)["marked_body"] for line in file.open()]

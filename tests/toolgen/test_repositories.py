@@ -3,7 +3,7 @@
 from subprocess import check_output
 
 import pandas as pd
-from click.testing import CliRunner
+from doors import call
 
 from lookuplab.paths import make_folder
 from lookuplab.toolgen.functions import locate_all
@@ -26,8 +26,8 @@ def test_each_repository_of_a_corpus_has_a_licence(tmp_path):
     rows.append(("o/gone", rows[0][1], "test"))
     pd.DataFrame(rows, columns=COLUMNS).to_parquet(file := tmp_path / "data.parquet")
     for _ in range(2):
-        words = "test", file, "-o", clones, "--host", (tmp_path / "host").as_uri()
-        done = CliRunner().invoke(main, [*map(str, words)])
+        host = (tmp_path / "host").as_uri()
+        done = call("test", file, "-o", clones, "--host", host, main=main)
         assert done.exit_code == 0 and "1  no licence file" in done.output, done.output
     head = check_output(HEAD, shell=True, cwd=clones / "o--b", text=True)
     assert head.strip() in rows[1][1]

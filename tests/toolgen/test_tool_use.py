@@ -5,9 +5,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from doors import refused
 from scripted_model import END, scripted
 
-from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.toolgen.generation import ToolUse, Vocabulary
 from lookuplab.toolgen.jedi_tool import ToolAnswer, ends_after_dot
@@ -214,5 +214,5 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
     ],
 )
 def test_a_misspelt_rule_is_no_other_experiment(rules, message):
-    with pytest.raises(UserError, match=message):
+    with refused(message):
         rules()

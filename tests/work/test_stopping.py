@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from waiting import is_at_work, until
 
 from lookuplab import paths
 from lookuplab.errors import explain
@@ -32,12 +33,6 @@ with stoppable():
         pass"""
 
 
-def wait_for(processes):
-    """Wait until all the processes have ended."""
-    while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes):
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
     """The threads would work for many minutes, and are just removing their files when the command
@@ -52,7 +47,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
     assert process.returncode == 128 + number
     assert said == "\ninterrupted; finished work is kept: repeat the command\n"
     assert [*tmp_path.iterdir()] == []
-    wait_for(below)
+    until(lambda: not any(map(is_at_work, below)))
 
 
 def test_a_limit_of_open_files_is_one_line():
@@ -101,4 +96,4 @@ def test_every_command_ends_with_an_interrupt(tmp_path, command):
     assert process.returncode in (0, 1, 2, 130, *signals) and "Traceback" not in said, said
     assert ("\ninterrupted; " in said) == (process.returncode == 130), said
     assert [*(tmp_path / "temporary").iterdir()] == []
-    wait_for(below)
+    until(lambda: not any(map(is_at_work, below)))

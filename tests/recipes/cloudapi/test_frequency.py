@@ -6,12 +6,10 @@ import os
 
 import pandas
 import pytest
-from click.testing import CliRunner
+from doors import call, refused
 
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab.errors import UserError
-from lookuplab.run.cli import cli
 from recipes.cloudapi.frequency import count, read_frequencies, source_files
 
 PLACES = """
@@ -111,7 +109,7 @@ def test_the_scripts_of_a_folder_are_read(tmp_path, monkeypatch):
     ],
 )
 def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(source, said):
-    with pytest.raises(UserError, match=said):
+    with refused(said):
         list(source_files(source))
 
 
@@ -131,17 +129,17 @@ def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(s
 def test_a_file_that_holds_something_else_is_refused_in_one_line(tmp_path, read, words):
     for number, text in enumerate(("text\n", '{"id": 1}\n')):
         (file := tmp_path / f"{number}.jsonl").write_text(text)
-        with pytest.raises(UserError, match=words):
+        with refused(words):
             read(file)
     file.write_text("api,count_name,class\na,1,often\n")
-    with pytest.raises(UserError, match="'often' is not a frequency class"):
+    with refused("'often' is not a frequency class"):
         read_frequencies(file)
 
 
 def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
     (tmp_path / "boto.py").write_text('c = boto3.client("kms")\nc.encrypt()\n')
     out = tmp_path / "out.csv"
-    result = CliRunner().invoke(cli, ["data", "frequencies", str(tmp_path), "-o", str(out)])
+    result = call("data", "frequencies", tmp_path, "-o", out)
     assert "'read': 1" in result.stdout and "class: {'low': 17054}" in result.stdout
     assert out.read_text().startswith("api,count_name\n")
     found = read_frequencies(out).count_name

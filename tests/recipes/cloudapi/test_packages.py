@@ -6,13 +6,12 @@ import ast
 import textwrap
 
 import pytest
-from click.testing import CliRunner
+from doors import call, refused
 
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.cloudapi.validity import bind_error, parse_call
-from lookuplab.errors import UserError
 from recipes.cloudapi import packages
 from recipes.cloudapi.frequency import read_frequencies
 from recipes.cloudapi.packages import offered
@@ -237,7 +236,7 @@ def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests
 
 
 def test_the_command_writes_what_every_other_command_reads(made, shop, tmp_path):
-    done = CliRunner().invoke(packages.main, [str(shop), "-o", str(tmp_path)])
+    done = call(shop, "-o", tmp_path, main=packages.main)
     assert done.exit_code == 0, done.output
     assert load_index(tmp_path / "index.jsonl.xz").specs == made.index.specs
     assert load_tasks(tmp_path / packages.TASKS) == made.tasks
@@ -254,10 +253,10 @@ def test_the_command_writes_what_every_other_command_reads(made, shop, tmp_path)
 )
 def test_a_package_that_gives_no_task_is_one_clear_line(tmp_path, source, said):
     (tmp_path / "dumb.py").write_text(source)
-    with pytest.raises(UserError, match=said):
+    with refused(said):
         packages.build(str(tmp_path / "dumb"), tmp_path)
 
 
 def test_a_compiled_package_needs_a_corpus(tmp_path):
-    with pytest.raises(UserError, match="no Python sources to count in"):
+    with refused("no Python sources to count in"):
         packages.build("math", tmp_path)

@@ -3,12 +3,11 @@ classes.
 """
 
 import pandas
-import pytest
+from doors import refused
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.cloudapi.tasks import COMPOSITION
-from lookuplab.errors import UserError
 from lookuplab.paths import json_lines
 from recipes.cloudapi import tasks
 from recipes.cloudapi.frequency import read_frequencies
@@ -28,7 +27,7 @@ def test_every_class_has_the_same_providers_and_numbers_of_required_arguments():
 def test_counts_without_enough_frequent_apis_give_no_tasks():
     counts = pandas.DataFrame({"count_name": {"aws/s3.s3.put_object": 900}})
     index = ApiIndex(one for one in load_index().specs if one.service == "s3")
-    with pytest.raises(UserError, match="too few APIs with the same required arguments"):
+    with refused("too few APIs with the same required arguments"):
         tasks.matched(index, counts)
 
 

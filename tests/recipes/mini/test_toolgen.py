@@ -6,8 +6,8 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from doors import refused
 
-from lookuplab.errors import UserError
 from lookuplab_notebooks.toolgen.paper_tables import listed_functions
 from recipes.mini import toolgen
 
@@ -113,7 +113,7 @@ def test_the_committed_list_is_of_functions_of_the_test_split():
 def test_a_list_of_functions_that_are_not_there_is_refused_in_one_line(tmp_path, line, message):
     file = tmp_path / "seen.txt"
     file.write_text(line + "\n")
-    with pytest.raises(UserError, match=message):
+    with refused(message):
         listed_functions(file)
 
 

@@ -9,6 +9,8 @@ from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 
 from lookuplab import paths
 from lookuplab.models import load
+from lookuplab.sandbox.server import why_no_namespaces
+from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.pairs import add_mark
@@ -52,6 +54,15 @@ def end_analyser(tmp_path, monkeypatch):
         monkeypatch.setattr(user, function, importlib.import_module(name).stumbles)
 
     return replace
+
+
+@pytest.fixture(params=[False, True])
+def contained(request, monkeypatch):
+    """Return whether the analysers' workers are to run in a sandbox. They then do."""
+    if request.param and (reason := why_no_namespaces()):
+        pytest.skip(reason)
+    monkeypatch.setattr(analysers, "is_contained", lambda _: request.param)
+    return request.param
 
 
 @pytest.fixture(scope="session")

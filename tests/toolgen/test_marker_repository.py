@@ -8,8 +8,6 @@ import marker_repository
 import pytest
 from doors import call
 
-from lookuplab.sandbox.server import why_no_namespaces
-from lookuplab.toolgen import analysers
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import messages_of
 
@@ -27,12 +25,9 @@ def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp
     assert (tmp_path / "marker").exists(), said
 
 
-@pytest.mark.parametrize("contained", [False, True])
-def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch, contained):
+@pytest.mark.usefixtures("contained")
+def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch):
     """In a sandbox, code that ran would end its process, and the question would get no answer."""
-    if contained and (reason := why_no_namespaces()):
-        pytest.skip(reason)
-    monkeypatch.setattr(analysers, "is_contained", lambda _: contained)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     found = messages_of(root, "user.py", marker_repository.USES, (1, 8))
     assert ["E1101", 7] in [[*one[:2]] for one in found]

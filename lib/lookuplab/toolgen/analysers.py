@@ -40,7 +40,6 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError, check_memory
 from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
 from lookuplab.paths import folder_hash, is_special
-from lookuplab.python_sources import python_files
 from lookuplab.sandbox import namespaces
 from lookuplab.work import Progress, Workers, check_visible, say, spread
 
@@ -79,9 +78,9 @@ class WorkerLost(Exception):
 WorkerKind = tuple[int, str, str, str]
 # the free workers: (kind, the repositories that the worker sees, the channel to the worker)
 _free: list[tuple[WorkerKind, set[Path], Connection]] = []
-# kind of worker without its scope -> (parent process, connection on which to request workers,
-# whether the workers are in a sandbox)
-_parents: dict[tuple, tuple[subprocess.Popen, Connection, bool]] = {}
+# kind of worker without its scope -> (parent process, connection on which to request workers, why
+# no sandbox works or "")
+_parents: dict[tuple, tuple[subprocess.Popen, Connection, str]] = {}
 _shown_to_new: set[Path] = set()  # the repositories of ``show_to_new_workers``
 _lock = threading.Lock()
 
@@ -170,13 +169,13 @@ def _take_worker(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path],
                 # a fixed hash seed gives sets of names a fixed order
                 env=given | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
             )
-        _parents[kind[:3]] = known = process, control, is_contained(control.recv())
+        _parents[kind[:3]] = known = process, control, control.recv()
     # a worker that is reserved for a file sees no other repository
     seen = {root} if kind[3] or len(_shown_to_new) > MOST_SHOWN else {root, *_shown_to_new}
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
-    ours.send([*map(str, map(_visible_folder, sorted(seen)))] if known[2] else None)
+    ours.send([*map(str, map(_visible_folder, sorted(seen)))] if is_contained(known[2]) else None)
     return seen, ours
 
 
@@ -468,7 +467,7 @@ def judgement_key(kind: str, place: str, repository: str, **question: object) ->
 
 def repository_digest(root: Path) -> str:
     """Return a digest of the names and contents of all Python files below ``root``."""
-    return folder_hash(root, python_files(root), "digests")
+    return folder_hash(root, python_sources.python_files(root), "digests")
 
 
 def imports_begin(folder: Path) -> Path:

@@ -18,7 +18,6 @@ from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.python_sources import python_files
 from lookuplab.toolgen.pairs import corpus_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.source import (
@@ -165,7 +164,7 @@ def extract(
     function is added to ``seen``. ``count_tokens`` returns the number of a model's tokens in a
     text; without it, ``filters.max_model_tokens`` is ignored.
     """
-    files = python_files(repository) if files is None else files
+    files = python_sources.python_files(repository) if files is None else files
     seen = set() if seen is None else seen
     result = Extraction(files=len(files))
     if filters.trained_on:

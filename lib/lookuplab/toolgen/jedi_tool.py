@@ -42,7 +42,6 @@ from parso import cache
 from lookuplab import python_sources
 from lookuplab.models.tokens import Lost
 from lookuplab.paths import folder_hash
-from lookuplab.python_sources import python_files
 from lookuplab.toolgen.analysers import (
     WorkerLost,
     ask_worker,
@@ -147,7 +146,7 @@ class JediTool:
 
 def content_digest(root: Path) -> str:
     """Return a digest of a repository's Python files, because the tool reads only these files."""
-    return folder_hash(root, python_files(root), "content")[:32]
+    return folder_hash(root, python_sources.python_files(root), "content")[:32]
 
 
 def unsaved_file(

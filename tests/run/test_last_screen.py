@@ -7,7 +7,6 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.results import artifact
-from lookuplab.results.artifact import ARTIFACT_COLUMNS, to_csv
 from lookuplab.run.commands import run
 
 
@@ -19,8 +18,9 @@ def place(tmp_path):
         for metric in ("valid_percent", *(f"other_{number}_percent" for number in range(9)))
         if at != 1 or metric == "other_0_percent"
     ]
-    (tmp_path / "a.csv").write_text(to_csv(pd.DataFrame(rows, columns=[*ARTIFACT_COLUMNS])))
-    return tmp_path / "a.csv"
+    table = pd.DataFrame(rows, columns=[*artifact.ARTIFACT_COLUMNS])
+    (file := tmp_path / "a.csv").write_text(artifact.to_csv(table))
+    return file
 
 
 def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left_out(place):
@@ -39,16 +39,14 @@ def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeyp
 
 
 def test_a_run_that_replaced_committed_files_says_how_to_undo_that_from_any_folder(kit):
-    place = paths.make_folder(kit.root / "figures" / "mini" / "demo") / "all counts"
-    files = [place.with_suffix(suffix) for suffix in (".csv", ".json")]
+    file = kit.root / "figures/mini/demo/all counts.json"
+    paths.write_text(file, "1")
     git = ["git", "-C", kit.root, "-c", "user.name=n", "-c", "user.email=e"]
-    for file in files:
-        file.write_text("1")
     for words in (["init", "-q"], ["add", "figures"], ["commit", "-q", "-m", "m"]):
         subprocess.run(git + words, check=True)
-    assert run.undo_hint([place]) == ""
-    files[1].write_text("2")
-    said = run.undo_hint([place])
+    assert run.undo_hint([file.with_suffix("")]) == ""
+    file.write_text("2")
+    said = run.undo_hint([file.with_suffix("")])
     assert said.count("\n") == 0
     subprocess.run(said.partition("to undo: ")[2], shell=True, check=True, cwd="/")
-    assert files[1].read_text() == "1"
+    assert file.read_text() == "1"

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -47,11 +46,11 @@ class Given(Benchmark):
         return self.given[task.id][1]
 
 
-def keep(job, made, *asked):
+def keep(job, *asked):
     """Judge and keep answers as a run of a job does. ``asked`` are pairs of model and benchmark."""
     record = [{"step": 0, "begun": "o", "offered": ("first", "one", "once"), "failure": ""}]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOOKUPLAB_LOGS", str(paths.make_folder(made)))
+    with pytest.MonkeyPatch.context() as patch, paths.temporary_folder() as made:
+        patch.setenv("LOOKUPLAB_LOGS", made)
         for model, bench in asked:
             pairs = [
                 (
@@ -61,8 +60,8 @@ def keep(job, made, *asked):
                 for id, (text, _) in bench.given.items()
             ]
             judged(bench, pairs, [Asked(model)] * len(pairs))
-    paths.write_text(job.output, "{}")
-    keep_judged(job, made / JUDGED)
+        paths.write_text(job.output, "{}")
+        keep_judged(job, Path(made) / JUDGED)
 
 
 def sums(wrong):
@@ -77,17 +76,16 @@ def sums(wrong):
 
 
 @pytest.fixture
-def ran(kit, tmp_path):
+def ran(kit):
     """Return a function that pretends to run a notebook that judges answers. It takes {model: tasks
     that it fails} and a parameter of the notebook. With a document, each model fails one task.
     """
     kit.notebook("sums", "1")
-    number = count()
 
     def run(wrong, tasks=3):
         asked = [(model, Given("no document", "", sums(failed))) for model, failed in wrong.items()]
         asked += [(model, Given("hint", "# a hint", sums({0}))) for model in wrong]
-        keep(plan_of("sums", {"tasks": tasks}), tmp_path / str(next(number)), *asked)
+        keep(plan_of("sums", {"tasks": tasks}), *asked)
 
     return run
 
@@ -230,12 +228,11 @@ CSV = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,pap
 
 
 @pytest.fixture
-def called(kit, tmp_path):
+def called(kit):
     """Return a function that pretends to run a notebook with a threshold and a precision. It writes
     the run's answers and the number of its artifact.
     """
     kit.notebook("calls", 'artifact = Artifact("demo", "calls", profile)', parameters=DECLARED)
-    number = count()
 
     def run(value=0.0, **parameters):
         asked = []
@@ -260,7 +257,7 @@ def called(kit, tmp_path):
         job = plan_of("calls", parameters)
         table = f"demo,calls,small,dag/all,valid_percent,{value},,,3,3,\n"
         paths.write_text(job.place / "calls.csv", CSV + table)
-        keep(job, tmp_path / f"called{next(number)}", *asked)
+        keep(job, *asked)
 
     return run
 

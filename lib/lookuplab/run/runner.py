@@ -259,11 +259,15 @@ def keep_judged(job: Job, judged: Path) -> None:
         numbers_of(old).unlink(missing_ok=True)
 
 
-def kept_runs(copy: Path) -> list[Path]:
-    """Return the files with judged answers that ``keep_judged`` keeps beside an executed copy, the
+def kept_runs(*copies: Path) -> list[Path]:
+    """Return the files with judged answers that ``keep_judged`` keeps beside executed copies, the
     latest first.
     """
-    files = copy.parent.glob(f"{escape(copy.stem)}.{'?' * 8}.{JUDGED}")
+    files = (
+        file
+        for copy in copies
+        for file in copy.parent.glob(f"{escape(copy.stem)}.{'?' * 8}.{JUDGED}")
+    )
     return sorted(files, key=lambda file: -file.stat().st_mtime_ns)
 
 

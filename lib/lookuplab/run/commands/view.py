@@ -74,7 +74,7 @@ def judged_answers_file(name: str) -> Path:
     else:
         id = find(place).id
         copies = [*paths.RUNS.rglob(f"{id}.ipynb")]
-    files = [file for copy in copies for file in kept_runs(copy)]
+    files = kept_runs(*copies)
     if not files[back:]:
         why = WITHOUT if copies and not files else f"type `lookuplab run {id}`"
         if files:
@@ -82,7 +82,7 @@ def judged_answers_file(name: str) -> Path:
         raise UserError(
             f"no judged answers of {name} here ({len(files)} of its runs are kept): {why}"
         )
-    return sorted(files, key=lambda file: -file.stat().st_mtime_ns)[back]
+    return files[back]
 
 
 def last_runs(folder: Path) -> list[Path]:

@@ -33,6 +33,7 @@ from lookuplab.results.claims import (
     judge_run,
     judge_trainings,
     load,
+    rows_in,
     weak_models,
 )
 from lookuplab.run import report
@@ -201,7 +202,7 @@ def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(tmp_pa
     table = frame(f"m, high, {best}", "m, medium, 0, 0, 3", "m, all, 9, 8, 10")
     write(tmp_path / "cloudapibench/table1_base_models", table)
     stated = [one for one in load() if one.paper == "cloudapibench"]
-    free = {one.test["metric"] for one in stated if not weak_models(one, tmp_path)}
+    free = {one.test["metric"] for one in stated if not weak_models(one, rows_in(tmp_path))}
     assert {"perplexity", "triggered_percent"} < free
     verdicts = {one.claim.id: one.direction for one in judge_run(stated, tmp_path)}
     assert [METRIC in free, verdicts["capi-low-is-hard"] != UNTESTABLE] == [", 5," in best] * 2

@@ -45,10 +45,10 @@ renders the pages.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import pairwise, product
 from math import inf, nan
 from operator import attrgetter
@@ -57,7 +57,6 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -383,9 +382,8 @@ def load(file: Path = FILE) -> list[Claim]:
     the file and the entry's position, and quotes the entry.
     """
     try:
-        # the loader in C takes a tenth of the time of safe_load
-        entries = paths.parse(partial(yaml.load, Loader=yaml.CSafeLoader), file.read_bytes())
-    except (OSError, ValueError) as error:
+        entries = paths.parse(paper.read_yaml, file)
+    except ValueError as error:
         raise UserError(f"cannot read {file}: {error}") from error
     claims: dict[str, Claim] = {}
     floors: dict[str, Floor] = {}
@@ -413,10 +411,9 @@ def published_claim(claim: Claim) -> Claim | None:
     return replace(claim, folder=PUBLISHED, **claim.published) if claim.published else None
 
 
-def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
-    """Return the verdicts on all claims, from ``folder/<paper>/<artifact>.csv``. ``folder`` is the
-    folder of a profile, such as ``figures/mini``. In the profile ``published``, the artifact is the
-    one that ``Claim.published`` names.
+def rows_in(folder: Path) -> Callable[[str], list[_Row]]:
+    """Return a function that returns the rows of an artifact (``paper/name``) in a folder; [] if
+    there is no such artifact. Each file is read once.
     """
 
     @cache
@@ -424,6 +421,16 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         file = folder / f"{artifact}.csv"
         return _rows(read_csv(file)) if file.exists() else []
 
+    return rows
+
+
+def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
+    """Return the verdicts on all claims, from ``folder/<paper>/<artifact>.csv``. ``folder`` is the
+    folder of a profile, such as ``figures/mini``. In the profile ``published``, the artifact is the
+    one that ``Claim.published`` names.
+    """
+
+    rows = rows_in(folder)
     trained_arms = {
         name: [row for row in rows("mini/arms") if row.model == name]
         for name in sorted(_models(rows("mini/arms")))
@@ -445,7 +452,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
         if tested is None or not rows(tested.artifact_id):
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
-        judged = _judge_rows(tested, rows(tested.artifact_id), weak_models(tested, folder))
+        judged = _judge_rows(tested, rows(tested.artifact_id), weak_models(tested, rows))
         # for a claim that follows from no other, the joined text is empty
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
@@ -515,18 +522,18 @@ def _by_prefix(rows: list[_Row], prefix: str) -> dict[str, list[_Row]]:
     return found
 
 
-def weak_models(claim: Claim, folder: Path) -> set[str]:
-    """Return the models in ``folder`` that are too weak for this claim (see ``Floor``)."""
+def weak_models(claim: Claim, rows: Callable[[str], list[_Row]]) -> set[str]:
+    """Return the models that are too weak for this claim (see ``Floor``). ``rows`` returns the rows
+    of an artifact (``rows_in``).
+    """
     floor = claim.floor
     if floor is None or claim.role == "check" or claim.test["metric"] not in floor.concerns:
         return set()
-    file = folder / claim.paper / f"{floor.artifact}.csv"
-    if not file.exists():
-        return set()
-    rows = read_csv(file)
-    rows = rows[(rows.metric == floor.metric) & rows.condition.isin(floor.conditions)]
-    best = rows.groupby("model").ci_low.max()
-    return set(best.index[best < floor.below])
+    best: dict[str, float] = {}
+    for row in rows(f"{claim.paper}/{floor.artifact}"):
+        if row.metric == floor.metric and row.condition in floor.conditions:
+            best[row.model] = max(row.number.low, best.get(row.model, -inf))
+    return {model for model, low in best.items() if low < floor.below}
 
 
 def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> JudgedClaim:

@@ -6,6 +6,8 @@ picture is left out, never guessed. The README in ``data/paper`` lists what is l
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -17,11 +19,16 @@ from lookuplab.results.artifact import ARTIFACT_COLUMNS, ROW_KEY
 REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
+def read_yaml(file: Path) -> Any:
+    """Return the content of a YAML file. The loader in C takes a tenth of the time of safe_load."""
+    return yaml.load(file.read_bytes(), yaml.CSafeLoader)
+
+
 def titles() -> dict[str, str]:
     """Return {folder of a paper: the paper's title} from the references in CITATION.cff. The
     folder's name is the reference's ``abbreviation`` in lower case.
     """
-    cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text("utf-8"))["references"]
+    cited = read_yaml(paths.ROOT / "CITATION.cff")["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 

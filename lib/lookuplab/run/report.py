@@ -11,14 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lookuplab import paths
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record
 from lookuplab.results.claims import JudgedClaim
-from lookuplab.results.paper import titles
+from lookuplab.results.paper import read_yaml, titles
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
 
 KEY = ["model", "condition", "metric"]
@@ -94,11 +93,12 @@ class Run:
     def __init__(self, profile: Profile):
         self.profile = profile
         self.figures = profile.figures
-        words = (paths.PAPER / "results.yaml").read_text("utf-8")
-        self.words: dict[str, Any] = yaml.safe_load(words) if profile.name == "mini" else {}
+        words = read_yaml(paths.PAPER / "results.yaml")
+        self.words: dict[str, Any] = words if profile.name == "mini" else {}
         # the decisions that the papers leave open, and how we decided
-        self.choices = yaml.safe_load((paths.PAPER / "choices.yaml").read_text("utf-8"))
-        concerned = {claim.artifact_id for claim in claims.load()}
+        self.choices = read_yaml(paths.PAPER / "choices.yaml")
+        self.claims = claims.load()
+        concerned = {claim.artifact_id for claim in self.claims}
 
         # notebooks that run first come first, then notebooks with claims
         def position(notebook: Notebook) -> tuple[bool, bool]:
@@ -111,7 +111,7 @@ class Run:
     @cached_property
     def verdicts(self) -> dict[str, JudgedClaim]:
         folder = self.figures / self.profile.name
-        return {one.claim.id: one for one in claims.judge_run(claims.load(), folder)}
+        return {one.claim.id: one for one in claims.judge_run(self.claims, folder)}
 
     @cached_property
     def real(self) -> dict[str, "Run"]:

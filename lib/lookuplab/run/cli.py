@@ -26,7 +26,6 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice, explain
 from lookuplab.work import hold_lock, stoppable
 
-MODULES = Path(__file__).with_name("commands")
 # Matches a command in a module's text. The groups are the command's name if the decorator states
 # one, the function's name, and the first line of the function's docstring.
 COMMAND = re.compile(
@@ -253,7 +252,7 @@ def cli() -> None:
 # {command: (module, function)}. The modules are read as text and not imported, because imports take
 # seconds.
 PLACES: dict[str, tuple[str, str]] = {}
-for file in MODULES.glob("*.py"):
+for file in Path(__file__).with_name("commands").glob("*.py"):
     for given, function, line in COMMAND.findall(file.read_text("utf-8")):
         PLACES[given or function] = file.stem, function
         cli.add_command(click.Command(given or function, help=line))

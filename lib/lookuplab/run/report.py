@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -93,8 +93,7 @@ class Run:
     def __init__(self, profile: Profile):
         self.profile = profile
         self.figures = profile.figures
-        words = read_yaml(paths.PAPER / "results.yaml")
-        self.words: dict[str, Any] = words if profile.name == "mini" else {}
+        self.words = read_yaml(paths.PAPER / "results.yaml") if profile.name == "mini" else {}
         # the decisions that the papers leave open, and how we decided
         self.choices = read_yaml(paths.PAPER / "choices.yaml")
         self.claims = claims.load()

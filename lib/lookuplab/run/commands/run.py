@@ -7,7 +7,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -99,26 +99,25 @@ def run(
     part = part_of(shard)
     code = execute([job], 1, scheduler, dry_run, again=True, part=part)
     if code == 0 and part.draws and not dry_run:
-        places = [job.place.parent / id for id in job.notebook.artifacts]
         if (screen := job.path_beside(f".{SCREEN}")).is_file():
             click.echo(screen.read_text("utf-8"), nl=False)
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if kept_runs(job.output):
             click.echo(f"every answer: lookuplab view {job.notebook.id}")
-        if line := undo_hint(places):
+        if line := undo_hint(job.place.parent / id for id in job.notebook.artifacts):
             click.echo(line)
     sys.exit(code)
 
 
-def undo_hint(places: Sequence[Path]) -> str:
+def undo_hint(places: Iterable[Path]) -> str:
     """Return a line that says how to undo a run's changes to committed artifacts; "" if there are
     none. ``places`` are the paths of the artifacts' files without suffix.
 
     Every run changes at least the JSON, from which ``lookuplab verify`` sees that the artifact was
     made again.
     """
-    files = (f"{place}.*" for place in places)
-    changed = places and git("diff", "--name-only", "--relative", "--", *files)
+    files = [f"{place}.*" for place in places]
+    changed = files and git("diff", "--name-only", "--relative", "--", *files)
     told = "committed files that this run replaced (numbers are in the CSV, not in the JSON)"
     undo = f"git -C {shlex.quote(str(paths.ROOT))} checkout --"
     return f"{told}; to undo: {undo} {shlex.join(changed.splitlines())}" if changed else ""

@@ -62,7 +62,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.paths import PUBLISHED
 from lookuplab.results import paper
-from lookuplab.results.artifact import read_csv
+from lookuplab.results.artifact import ARTIFACT_COLUMNS, read_csv
 from lookuplab.scoring.rates import TAIL_PROBABILITY, Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
@@ -194,9 +194,9 @@ class _Row(NamedTuple):
     number, both ends are this number; for an estimate, the ends are -inf and inf.
     """
 
-    metric: str
     model: str
     condition: str
+    metric: str
     number: Rate
     paper_value: float
 
@@ -626,8 +626,7 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
     """Return a frame's rows as tuples. They are read many times, and pandas reads single rows
     slowly.
     """
-    columns = ["metric", "model", "condition", "value", "ci_low", "ci_high", "n", "clusters"]
-    frame = frame.reindex(columns=[*columns, "paper_value"])
+    frame = frame.reindex(columns=[*ARTIFACT_COLUMNS[2:]])  # without paper and artifact
     # A number without clusters is a count, which is exact. An estimate has clusters; without an
     # interval, its true value could be any number.
     is_exact = frame.clusters.isna()
@@ -637,8 +636,8 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
     }
     frame = frame.fillna({"model": "", "condition": "", **ends})
     return [
-        _Row(metric, model, condition, Rate(*number), printed)
-        for metric, model, condition, *number, printed in frame.itertuples(index=False, name=None)
+        _Row(model, condition, metric, Rate(*number), printed)
+        for model, condition, metric, *number, printed in frame.itertuples(index=False, name=None)
     ]
 
 

@@ -75,9 +75,10 @@ def write(stores: Path) -> None:
 
 def write_manifest() -> None:
     """Write the sha256 of each file of the record, in the format of ``sha256sum -c``."""
-    files = sorted({*record.folder().glob("*.parquet"), *record.folder().glob("*.json")})
+    folder = record.folder()
+    files = sorted([*folder.glob("*.parquet"), *folder.glob("*.json")])
     lines = [f"{paths.file_hash(file)}  {file.name}" for file in files]
-    paths.write_lines(record.folder() / record.MANIFEST, lines)
+    paths.write_lines(folder / record.MANIFEST, lines)
 
 
 def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
@@ -92,13 +93,14 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
     if name == "completions":
         table = _completion_table({key: answers[key] for key in keys})
     else:
-        columns = {
-            "kind": [order[key] for key in keys],
-            "about": [key.partition(" ")[2].rpartition(" ")[0] for key in keys],
-            "answer": [json.dumps(answers[key], ensure_ascii=False) for key in keys],
-            "key": keys,
-        }
-        table = pyarrow.table(columns)
+        table = pyarrow.table(
+            {
+                "kind": [order[key] for key in keys],
+                "about": [key.partition(" ")[2].rpartition(" ")[0] for key in keys],
+                "answer": [json.dumps(answers[key], ensure_ascii=False) for key in keys],
+                "key": keys,
+            }
+        )
     # floats become a third smaller if their first bytes, second bytes, ... are stored together
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
     # Parquet's dictionary encoding saves repeated values; keys never repeat, so it would only add
@@ -143,15 +145,15 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
     rows = []
     for key, answer in answers.items():
         logprobs, log = answer["token_logprobs"], answer["record"]
-        is_exact = logprobs == pyarrow.array(logprobs or [], pyarrow.float32()).to_pylist()
-        if not is_exact or "".join(answer["tokens"]) != answer["text"]:
+        rounded = pyarrow.array(logprobs or [], pyarrow.float32()).to_pylist()
+        if logprobs != rounded or "".join(answer["tokens"]) != answer["text"]:
             raise UserError(
                 f"{answer['model']}, {answer['id']} ({key}): only answers of local models in "
                 "float32 fit into the record"
             )
         lengths = [*map(len, answer["tokens"])]
         log = None if log is None else json.dumps(log)
-        rows.append({**answer, "key": key, "token_lengths": lengths, "record": log})
+        rows.append(answer | {"key": key, "token_lengths": lengths, "record": log})
     return pyarrow.Table.from_pylist(rows, pyarrow.schema(columns))
 
 

@@ -157,6 +157,18 @@ def index(tmp_path, monkeypatch, write_wheel):
     return lambda name, files: write_wheel(folder, name, "1.0", files)
 
 
+@pytest.fixture(scope="session")
+def commit():
+    """Return a function that makes a folder a git repository and commits these files in it."""
+
+    def run(folder, files="."):
+        user = "-c user.name=n -c user.email=n"
+        for command in "init -q", f"add {files}", f"{user} commit -qm m":
+            subprocess.run(["git", *command.split()], cwd=folder, check=True)
+
+    return run
+
+
 @pytest.fixture(autouse=True)
 def environment():
     """Fail a test that leaves a variable of the kit or the working directory changed, because the

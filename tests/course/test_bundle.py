@@ -42,13 +42,12 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
 
 
 @pytest.fixture
-def repository(tmp_path, monkeypatch):
+def repository(tmp_path, monkeypatch, commit):
     """Make a repository with one commit, from which a bundle can be made."""
     monkeypatch.setattr(maker, "ROOT", tmp_path)
     for name in ("data/a.txt", "Makefile", "notebooks/course/lesson.ipynb", "tests/t.py"):
         paths.write_lines(tmp_path / name, ())
-    for command in ("init -q", "add .", "-c user.name=a -c user.email=a commit -qm one"):
-        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    commit(tmp_path)
     return tmp_path
 
 

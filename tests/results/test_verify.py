@@ -36,18 +36,13 @@ def write_answers(kit, *rows):
     (kit.root / "figures/mini/answers.csv.gz").write_bytes(content)
 
 
-def commit(kit):
-    for command in "init -q", "add figures", "-c user.name=n -c user.email=n commit -qm figures":
-        subprocess.run(["git", *command.split()], cwd=kit.root, check=True)
-
-
 @pytest.fixture
-def run(kit):
+def run(kit, commit):
     """Return a kit whose figures are committed, and were then made again with the same numbers."""
     kit.notebook("other", "1")
     write(kit, *ROWS)
     write_answers(kit, ANSWER)
-    commit(kit)
+    commit(kit.root, "figures")
     write(kit, *ROWS)
     return kit
 
@@ -108,10 +103,10 @@ def test_figures_on_demand_alone_may_be_the_committed_ones_unless_they_are_named
     assert "was not run again" in run.said("verify table", 1)
 
 
-def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
+def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit, commit):
     kit.notebook("other", "1")
     write(kit, *ROWS, timed=True)
-    commit(kit)
+    commit(kit.root, "figures")
     verified(kit, 0)  # the time was not measured again
     write(kit, "low,valid,99,,,,", ROWS[1], svg="<svg/>", timed=True)
     verified(kit, 0, "timed, not judged: demo/table", "1 artifacts timed, not judged")
@@ -165,11 +160,11 @@ CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
     ids="explained tie no-tie other-notebook one-is-no-tie made-from-it".split(),
 )
 def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_alone(
-    run, after, rows, said
+    run, commit, after, rows, said
 ):
     run.notebook("table", 'artifact = Artifact("demo", "table", profile)')
     write_answers(run, ANSWER, STEADY, SECOND)
-    commit(run)
+    commit(run.root, "figures")
     write(run, *rows, processor=NEW)
     write_answers(run, *after)
     verified(run, said.startswith("different"), said)

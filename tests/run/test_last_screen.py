@@ -38,27 +38,13 @@ def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeyp
     assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
 
 
-<<<<<<< HEAD
-def test_a_run_that_replaced_committed_files_says_how_to_undo_that_from_any_folder(kit):
+def test_a_run_that_replaced_committed_files_says_how_to_undo_that_from_any_folder(kit, commit):
     file = kit.root / "figures/mini/demo/all counts.json"
     paths.write_text(file, "1")
-    git = ["git", "-C", kit.root, "-c", "user.name=n", "-c", "user.email=e"]
-    for words in (["init", "-q"], ["add", "figures"], ["commit", "-q", "-m", "m"]):
-        subprocess.run(git + words, check=True)
+    commit(kit.root, "figures")
     assert run.undo_hint([file.with_suffix("")]) == ""
     file.write_text("2")
     said = run.undo_hint([file.with_suffix("")])
-=======
-def test_a_run_that_replaced_committed_files_says_how_to_undo_that_from_any_folder(kit, commit):
-    place = paths.make_folder(kit.root / "figures" / "mini" / "demo") / "all counts"
-    files = [place.with_suffix(suffix) for suffix in (".csv", ".json")]
-    for file in files:
-        file.write_text("1")
-    commit(kit.root, "figures")
-    assert run.undo_hint([place]) == ""
-    files[1].write_text("2")
-    said = run.undo_hint([place])
->>>>>>> 4873b00d (tests: repositories are made and committed in one place; bound of tests)
     assert said.count("\n") == 0
     subprocess.run(said.partition("to undo: ")[2], shell=True, check=True, cwd="/")
     assert file.read_text() == "1"

@@ -11,11 +11,12 @@ from doors import refused
 
 from lookuplab import paths, python_sources
 from lookuplab.sandbox import server
-from lookuplab.sandbox.server import Limits
+from lookuplab.sandbox.server import Limits, Program
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
     Grader,
     VerdictStore,
+    _Queue,
     environment,
     failing_references,
     verdicts,
@@ -99,6 +100,14 @@ def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_n
     # Each run tries the reference, and then every different answer once. The second run repeats
     # nothing that was finished: the reference and two answers.
     assert waited == [1, 5, 0, 3]
+
+
+def test_each_thread_gets_whole_sets_of_imports_and_only_the_last_is_shared():
+    queue = _Queue()
+    for imports in [("a",), ("a", "b"), ("a", "c")] * 2:
+        queue.add(("", Program("", imports)))
+    taken = [len(queue.take(thread)[1].imports) for thread in (1, 2, 1, 2, 1, 2)]
+    assert taken == [2, 2, 2, 2, 1, 1]
 
 
 def test_a_program_that_was_stopped_is_not_stored(problems, kept):

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import metadata
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +39,7 @@ from lookuplab.sandbox.server import (
     choose_sandbox,
 )
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.work import Progress, Workers, check_visible, processors, say, spread
+from lookuplab.work import Progress, Workers, check_visible, processors, say, shard, spread
 
 GRADER_ENVIRONMENT = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
@@ -183,23 +185,73 @@ class Grader:
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = store.pending_tasks({(one,): (one, waiting[one]) for one in left})
         run = partial(_run_on_server, self.sandbox, self.python, self.limits)
-        for (key, _), outcome in spread(run, tasks, self.workers, self.cluster):
-            yield key, outcome
+        results: Iterator[tuple[Any, tuple[str, Outcome]]]
+        if self.cluster is None:
+            queue = _Queue()
+            added = map(queue.add, tasks)
+            # if several processes share the work, a task may have an answer before its turn
+            turns = added if shard()[1] > 1 else [*added]
+            results = spread(lambda _: run(queue.take(threading.get_ident())), turns, self.workers)
+        else:
+            results = spread(run, tasks, cluster=self.cluster)
+        for _, found in results:
+            yield found
+
+
+class _Queue:
+    """A queue of programs. Each thread that takes programs from it first gets those of one set of
+    imports, so that few imports run in several threads.
+    """
+
+    def __init__(self) -> None:
+        self.sets: dict[tuple[str, ...], list[tuple[str, Program]]] = defaultdict(list)
+        self.served: dict[int, tuple[str, ...]] = {}  # thread -> the set of its last program
+        self.lock = threading.Lock()
+
+    def add(self, task: tuple[str, Program]) -> None:
+        with self.lock:
+            self.sets[task[1].imports].append(task)
+
+    def take(self, thread: int) -> tuple[str, Program]:
+        """Return the next (key, program) for a thread: one with the imports of its last program. If
+        there is none, choose a set that no other thread serves, if possible. It begins with many
+        imports of this thread's last program and with few of the others'. Sets of one import come
+        last, because they cost little where threads must share them at the end. Of equally good
+        sets, the largest is chosen.
+        """
+        with self.lock:
+            last = self.served.pop(thread, ())
+            others = [(), *self.served.values()]
+
+            def fitness(imports: tuple[str, ...]) -> tuple[bool, bool, int, bool, int]:
+                own, *theirs = (
+                    sum(takewhile(bool, map(eq, imports, one))) for one in [last, *others]
+                )
+                more, size = len(imports) > 1, len(self.sets[imports])
+                return imports == last, imports not in others, own - max(theirs), more, size
+
+            chosen = max(self.sets, key=fitness)
+            self.served[thread] = chosen
+            task = self.sets[chosen].pop()
+            if not self.sets[chosen]:
+                del self.sets[chosen]
+        return task
 
 
 def _run_on_server(
     sandbox: str, python: Path, limits: Limits, task: tuple[str, Program]
-) -> Outcome:
-    """Run one program in a worker's thread, on a server that belongs to this thread alone. The
-    thread's later programs use the same server, which ends with the thread.
+) -> tuple[str, Outcome]:
+    """Run one program in a worker's thread, on a server that belongs to this thread alone, and
+    return (key, outcome). The thread's later programs use the same server, which ends with the
+    thread.
     """
-    _, program = task
+    key, program = task
     check_visible(python)
     kind = sandbox, python, limits
     servers: dict[Any, ForkServer] = vars(_thread)
     if kind not in servers:
         servers[kind] = ForkServer(*kind)
-    return servers[kind].run(program)
+    return key, servers[kind].run(program)
 
 
 def verdicts(solutions: Sequence[tuple[Problem, str]], grader: Grader) -> list[Outcome]:

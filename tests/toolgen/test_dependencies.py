@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from parso.python.tree import ExprStmt
 
 from lookuplab.toolgen.evaluation import dependencies_of
 from lookuplab.toolgen.similarity import (
@@ -75,6 +76,16 @@ def root(tmp_path):
 )
 def test_the_expressions_of_a_text_are_its_uses_of_names(text, keys):
     assert [found.text for found in expressions(text)] == keys.split()
+
+
+def test_the_names_that_a_statement_binds_are_listed_once(monkeypatch):
+    listed = []
+    names = ExprStmt.get_defined_names
+    monkeypatch.setattr(
+        ExprStmt, "get_defined_names", lambda *given: listed.append(given) or names(*given)
+    )
+    assert [found.text for found in expressions("a = b = c = d")] == ["d"]
+    assert len(listed) == 1
 
 
 def test_a_name_that_the_prediction_binds_itself_covers_nothing():

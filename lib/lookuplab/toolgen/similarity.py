@@ -19,7 +19,7 @@ import keyword
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 
 import numpy as np
@@ -488,6 +488,8 @@ def _common_share(written: list[str], original: list[str]) -> float | None:
 # 2. Dependencies
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
+# parso's types of nodes that may bind the names in them; imports are left out
+BINDING = "expr_stmt sync_comp_for with_stmt for_stmt param del_stmt namedexpr_test".split()
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
@@ -505,6 +507,15 @@ def expressions(text: str) -> list[Token]:
     opening: list[int] = []
     defined: set[str] = set()
     uses: list[Token] = []
+    bound = cache(lambda node: {*map(id, node.get_defined_names())})
+
+    def is_definition(name: Name) -> bool:
+        """Return ``name.is_definition()``, but list the names of each statement only once."""
+        if name.parent and name.parent.type in ("funcdef", "classdef", "except_clause"):
+            return name.is_definition()
+        node = name.search_ancestor(*BINDING, "suite")
+        return node is not None and node.type != "suite" and id(name) in bound(node)
+
     for at, leaf in enumerate(tokens):
         before, value, behind = values[at : at + 3]
         if value in BRACKETS.values():
@@ -518,7 +529,7 @@ def expressions(text: str) -> list[Token]:
             if leaf.search_ancestor("import_name", "import_from"):
                 continue
             # ``x += 1`` does not count as a definition, because it also reads x
-            if isinstance(leaf, Name) and leaf.is_definition() and behind not in AUGMENTED:
+            if isinstance(leaf, Name) and is_definition(leaf) and behind not in AUGMENTED:
                 if before != ".":
                     defined.add(value)
             # any other name is a use, unless it is the name of a keyword argument

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import parso
 from parso.python.token import PythonTokenTypes
@@ -164,11 +164,17 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     # a recursion limit that grows with the text
     sys.setrecursionlimit(limit + 2 * len(text))
     try:
-        found = [parso.parse(text, version="3.11").get_first_leaf()]
+        stack: list[Any] = [parso.parse(text, version="3.11")]
     finally:
         sys.setrecursionlimit(limit)
-    while (leaf := found[-1].get_next_leaf()) is not None:
-        found.append(leaf)
+    found = []
+    # parso's own ``get_next_leaf`` searches a list for each leaf, so long lists would take long
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Leaf):
+            found.append(node)
+        else:
+            stack += reversed(node.children)
     return tuple(found)
 
 

@@ -71,7 +71,7 @@ reproduce demos
 compare counts tables/none.csv
     error: no judged answers of counts here
 compare tables/none.csv counts
-    error: the notebook is 'tables/none.csv'; it must be demo/counts, counts
+    error: tables/none.csv does not exist, and no notebook has this name
 compare counts counts -o .
     not a regular file
 compare counts counts -o /proc/none.csv
@@ -86,6 +86,8 @@ train toolgen --base x --corpus y -o /proc/none
     cannot use /proc/.none.lock
 LOCAL_RANK=x train toolgen --base x --corpus y -o none
     error: LOCAL_RANK is 'x'; it must be a whole number
+sweep counts -p tasks=[1,2,1]
+    error: tasks=[1, 2, 1] has a value twice: give each
 run counts --shard 0/8
     error: --shard is '0/8'; it must be like 3/8
 run counts --shard 9/8
@@ -113,7 +115,7 @@ SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_STEP=0 reproduce
 SLURM_CPUS_PER_TASK=4x reproduce demo -j 1
     error: SLURM_CPUS_PER_TASK is '4x'; it
 compare runs/none/counts.ipynb counts
-    error: no judged answers of runs/none/counts.ipynb here
+    error: runs/none/counts.ipynb does not exist, and no
 reproduce demo -p task=1
     the parameter is 'task'; it must be tasks, models, some_file
 claims --profile mini/x
@@ -378,7 +380,9 @@ def test_a_name_of_own_material_that_nothing_has_is_one_line(line, monkeypatch):
 
 def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "module.py").touch()
     (tmp_path / "file.py").touch()
     modules = ["networkx", "networkx.algorithms.shortest_paths", "json.decoder", "os.path"]
     for notebook, fitting in [
@@ -387,10 +391,13 @@ def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_pa
         ("own/releases", [*modules, "networkx==3.4", "./folder"]),
     ]:
         others = "networkx.nosuch json.decoder.nosuch .json json. a/b =x==1 -x==1 x==y==1 ./file.py"
-        for text in {*others.split(), "networkx==3.4", "./folder", *fitting}:
+        for text in {*others.split(), "./empty", "networkx==3.4", "./folder", *fitting}:
             found = [one for one in problems(job(notebook, package=text)) if "'package'" in one]
             assert bool(found) == (text not in fitting), (notebook, text)
             assert "corpus=FOLDER" in "".join(found) or notebook != "own/snippets" or not found
+    for text in ("./empty", "./file.py"):
+        [problem] = problems(job("own/repository", repository=text))
+        assert "is not a folder with Python modules" in problem
 
 
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):

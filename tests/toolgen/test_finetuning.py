@@ -180,7 +180,8 @@ UNTRAINABLE = """\
 -s validation=40 | 40 pairs are too few to hold out 40
 -s max_tokens=3 | nothing to train on: 40 pairs
 -s accumulation=3 | a batch of 32 cannot be divided into 3 parts
--s learning_rate=1e18 -s epochs=1 | the loss is no longer finite"""
+-s learning_rate=1e18 -s epochs=1 | loss or weights are no longer finite
+-s learning_rate=1e18 -s epochs=1 --limit 9 | loss or weights are no longer finite"""
 
 
 @pytest.mark.parametrize("line", UNTRAINABLE.splitlines())

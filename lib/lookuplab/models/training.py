@@ -173,7 +173,7 @@ def train(
     ``validation_loss`` of these weights (or None), ``seconds`` (since the last interruption),
     ``trainable`` and ``parameters`` (numbers of trained and of all weights), and more. README.md
     begins with ``about``, a description of the rows and of the model. Raises UserError if the loss
-    is no longer finite.
+    or a weight is no longer finite.
     """
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
@@ -204,9 +204,13 @@ def train(
     trainer._get_train_sampler = lambda *_: order  # type: ignore[method-assign]
     done = trainer.train(resume_from_checkpoint=last_checkpoint(work))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
-    if not math.isfinite(log.loss.iloc[-1]):
+    model.to("cpu", torch.float16 if half else None)
+    # the logged loss is that before the last step, after which only the weights show an overflow;
+    # weights whose squares overflow give no finite loss either
+    finite = all(one.float().norm().isfinite() for one in model.parameters())
+    if not (finite and math.isfinite(log.loss.iloc[-1])):
         raise UserError(
-            "the loss is no longer finite; lower the learning rate, or train in float32"
+            "loss or weights are no longer finite; lower the learning rate, or train in float32"
         )
     # 2. write a temporary folder, and rename it when it is complete
     facts = {
@@ -226,7 +230,6 @@ def train(
     if trainer.is_world_process_zero():
         part = output.with_name(f".{output.name}.partial")
         shutil.rmtree(part, ignore_errors=True)
-        model.to("cpu", torch.float16 if half else None)
         if isinstance(model, PeftModel):
             _save_adapter(model, part, checkpoint, output)
         else:

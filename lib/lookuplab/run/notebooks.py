@@ -57,6 +57,9 @@ LEAST = {
 }
 # parameters that name the user's material, which a notebook in the folder `own` examines
 _MATERIALS = ("repository", "package", "corpus")
+# parameters whose value, if it is a path, is a folder with Python modules
+_CODE = ("package", "other", "repository", "repositories")
+_MODULES = (".py", ".so", ".pyd")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
 _HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}  # parameter -> advice if it is unknown
@@ -573,6 +576,10 @@ def problems(job: Job) -> Iterator[str]:
             hints = searched if "encoder" in job.values else _HINTS
             what = f"which is neither here nor installed{hints.get(name, '')}"
             yield f"parameter {name!r} names {text!r}, {what}"
+        elif (
+            place and name in _CODE and not any(one.suffix in _MODULES for one in place.rglob("*"))
+        ):
+            yield f"parameter {name!r} names {text!r}, which is not a folder with Python modules"
     yield from foreign_tasks(job)
 
 

@@ -294,6 +294,9 @@ def sweep(
         name: given if isinstance(given, list) and given else [given]
         for name, given in grid.items()
     }
+    for name, items in values.items():
+        if len({*map(str, items)}) < len(items):  # its numbers would count several times
+            raise UserError(f"{name}={items} has a value twice: give each value once")
     cases = []
     tables = []
     for number, case in enumerate(product(*values.values())):

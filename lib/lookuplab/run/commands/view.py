@@ -68,11 +68,16 @@ def judged_answers_file(name: str) -> Path:
     numbered = re.fullmatch(r"(.+)~(\d{1,9})", name)
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
     copy = paths.expand_path(place).resolve()
-    if copy.suffix == ".ipynb" and paths.RUNS in copy.parents:
+    if copy.suffix == ".ipynb" and paths.RUNS in copy.parents and copy.is_file():
         id = copy.stem
-        copies = [copy] if copy.is_file() else []
+        copies = [copy]
     else:
-        id = find(place).id
+        try:
+            id = find(place).id
+        except UserError:
+            if "/" not in place or copy.exists():
+                raise
+            raise UserError(f"{place} does not exist, and no notebook has this name") from None
         copies = [*paths.RUNS.rglob(f"{id}.ipynb")]
     files = kept_runs(*copies)
     if not files[back:]:
@@ -495,7 +500,9 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     The command first prints the parameters that changed. Answers are paired by model, condition
     (how the model was asked), task and sample. For each model and condition, over all tasks and by
     class, it prints the change in points with its clustered 95% interval, how many answers are
-    better (right) in only one run, and McNemar's p value. Lines without a change are left out.
+    better (right) in only one run, and McNemar's p value. Lines without a change are left out. If
+    nothing changed, all lines are shown. Their intervals are not 0, because they say how large a
+    change these tasks cannot rule out for others.
 
     A run with a precision also has the conditions dag, dag_index_lookup, dag_confidence and
     dag_plus_plus. These are policies, which only select among the run's answers, with the run's own

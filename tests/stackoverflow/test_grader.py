@@ -103,9 +103,8 @@ def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_n
 
 
 def test_each_thread_gets_whole_sets_of_imports_and_only_the_last_is_shared():
-    queue = _Queue()
-    for imports in [("a",), ("a", "b"), ("a", "c")] * 2:
-        queue.add(("", Program("", imports)))
+    sets = [("a",), ("a", "b"), ("a", "c")] * 2
+    queue = _Queue(("", Program("", imports)) for imports in sets)
     taken = [len(queue.take(thread)[1].imports) for thread in (1, 2, 1, 2, 1, 2)]
     assert taken == [2, 2, 2, 2, 1, 1]
 

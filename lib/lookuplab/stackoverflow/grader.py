@@ -186,14 +186,12 @@ class Grader:
         tasks = store.pending_tasks({(one,): (one, waiting[one]) for one in left})
         run = partial(_run_on_server, self.sandbox, self.python, self.limits)
         results: Iterator[tuple[Any, tuple[str, Outcome]]]
-        if self.cluster is None:
-            queue = _Queue()
-            added = map(queue.add, tasks)
-            # if several processes share the work, a task may have an answer before its turn
-            turns = added if shard()[1] > 1 else [*added]
-            results = spread(lambda _: run(queue.take(threading.get_ident())), turns, self.workers)
+        # if machines or processes share the work, a task may have an answer before its turn
+        if self.cluster is None and shard()[1] == 1:
+            queue = _Queue(tasks)
+            results = spread(lambda _: run(queue.take(threading.get_ident())), left, self.workers)
         else:
-            results = spread(run, tasks, cluster=self.cluster)
+            results = spread(run, tasks, self.workers, self.cluster)
         for _, found in results:
             yield found
 
@@ -203,14 +201,12 @@ class _Queue:
     imports, so that few imports run in several threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: Iterable[tuple[str, Program]]) -> None:
         self.sets: dict[tuple[str, ...], list[tuple[str, Program]]] = defaultdict(list)
+        for task in tasks:
+            self.sets[task[1].imports].append(task)
         self.served: dict[int, tuple[str, ...]] = {}  # thread -> the set of its last program
         self.lock = threading.Lock()
-
-    def add(self, task: tuple[str, Program]) -> None:
-        with self.lock:
-            self.sets[task[1].imports].append(task)
 
     def take(self, thread: int) -> tuple[str, Program]:
         """Return the next (key, program) for a thread: one with the imports of its last program. If

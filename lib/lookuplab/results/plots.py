@@ -3,23 +3,23 @@ rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``); seaborn computes non
 
 Bars, dots and lines are our values with 95% intervals. A hollow diamond is the paper's value of the
 same quantity, outlined in the colour of its class. Frequency classes, model sizes, providers and
-failure categories have fixed colours. The same rows give the same picture. Figures are returned
-closed, because a notebook would otherwise show each of them twice.
+failure categories have fixed colours. The same rows give the same picture. Pyplot makes figures,
+because a notebook would otherwise not show them. Figures are returned closed, because a notebook
+would otherwise show each of them twice.
 """
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import cycle
 from textwrap import fill
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
+from matplotlib import rc_params_from_file
 from matplotlib.axis import XAxis, YAxis
-from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
@@ -62,34 +62,24 @@ COLOURS = {
 # colours of all other names, in the order of their use
 OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
 FEW = 8  # if a line has more points than this, bands show the intervals
-Style = dict[str, Any]  # options of a line, by matplotlib's names
-Mark = float | tuple[float, float]  # a position on the x axis, or a span from one to another
-# Seaborn's mark, and {variable: column}. Column None means that the mark does not depend on the
-# variable, although the whole plot does.
-Layer = tuple[so.Mark, dict[str, str | None]]
-PAPER_STYLE: Style = {
+Style = Mapping[str, Any]  # options of a line, by matplotlib's names
+PAPER_STYLE = {
     "marker": "D",
     "linestyle": "none",
     "markerfacecolor": "white",
     "markeredgecolor": DARK,
     "markersize": 5.5,
 }
-# how a legend shows intervals
-UPRIGHT: Style = {"marker": "|", "markersize": 11, "markeredgewidth": 1.6, "linestyle": "none"}
-BAND: Style = {"marker": "s", "markersize": 9, "alpha": 0.3, "linestyle": "none"}
 DASHES: Style = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
-HOLLOW: Style = {"color": "white", "edgewidth": 1.2, "artist_kws": {"zorder": 5, "clip_on": False}}
-SMALL: Style = {"pointsize": 5, "artist_kws": {"zorder": 3, "clip_on": False}}
-BY_KIND: dict[str, str | None] = {"color": None, "edgecolor": "kind"}
+ABOVE: Style = {"zorder": 3, "clip_on": False}
 
 
-def looks(names: Iterable[str]) -> dict[str, Style]:
+def looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return {name: style} with a colour and a marker for each name. A class, a provider, a
     category and a model with a size (``mini-small``) have fixed colours (COLOURS). Any other name
     gets the next colour of OTHERS.
     """
-    others = cycle(OTHERS)
-    markers = cycle("os^vPX")
+    others, markers = cycle(OTHERS), cycle("os^v<>")
     keys = {name: "".join(name.partition(" ◇")[0].rpartition("-")[1:]) for name in names}
     return {
         name: {"color": COLOURS.get(key) or next(others), "marker": next(markers)}
@@ -123,25 +113,22 @@ def grouped_bars(
     matplotlib chooses the end, and each bar is labelled with its value. ``texts`` are ``title`` and
     ``ylabel``.
     """
-    rows = _rows(frame, metric)
+    rows = _select(_rows(frame, metric), bars, order)
     width = 66 // rows[groups].nunique()  # 66 characters fit below the x axis
-    kinds = looks(_present(order, rows[bars]))
-    rows = rows.assign(x=[_wrap(name, width) for name in rows[groups]], kind=rows[bars])
-    interval = {"ymin": "ci_low", "ymax": "ci_high", "color": None}
-    layers: list[Layer] = [
-        (so.Bar(alpha=1, edgewidth=0), {"y": "value"}),
-        (so.Range(color="white", linewidth=4), interval),  # visible on dark bars, too
-        (so.Range(color=DARK), interval),
-        (so.Dot(marker="D", edgecolor=DARK, **HOLLOW), {"y": "paper_value", "color": None}),
-    ]
-    keys = _keys(rows, kinds, marker="s", markersize=9, linestyle="none")
-    move = so.Dodge(by=["group"], gap=0.08)
-    figure = _draw(rows, layers, kinds, keys, "x", move=move, **texts)
-    [axes] = figure.axes
+    figure = _draw(
+        rows.assign(x=[_wrap(name, width) for name in rows[groups]]),
+        so.Bar(alpha=1, edgewidth=0),
+        so.Range(color="white", linewidth=4),  # visible on dark bars, too
+        so.Range(color=DARK),
+        move=so.Dodge(by=["group"], gap=0.08),
+        key={"marker": "s", "markersize": 9, "linestyle": "none"},
+        **texts,
+    )
+    axes: Any = figure.axes[0]  # matplotlib's types do not know that the containers are bars
     axes.set_ylim(0, top)
     if top is None:
         for drawn in axes.containers:
-            axes.bar_label(cast(BarContainer, drawn), fmt="{:,.3g}", padding=2)
+            axes.bar_label(drawn, fmt="{:,.3g}", padding=2)
     return figure
 
 
@@ -162,43 +149,27 @@ def dots_with_intervals(
     for each value of the column ``panels``. ``shown`` are ``title``, ``xlabel``, ``ylabel`` and
     ``marks``, as in ``curves``.
     """
-    rows = _rows(frame, metric)
-    heads = _present(policies, rows["head"])
-    kinds = looks(_present(classes, rows["class"]))
+    rows = _select(_rows(frame, metric, panels), "head", policies)
     named = policies if isinstance(policies, Mapping) else {}
-    labels = {
-        name: _wrap(named.get(name, name.replace("_", " ")), 32 if panels else 40) for name in heads
-    }
-    y = pd.Categorical(rows["head"].map(labels), [*dict.fromkeys(labels.values())])
-    rows = rows.assign(y=y, kind=rows["class"])[rows["head"].isin(heads)]
-    layers: list[Layer] = [
-        (so.Range(), {"xmin": "ci_low", "xmax": "ci_high"}),
-        (so.Dot(**SMALL), {"x": "value", "marker": "kind"}),
-        # the paper's diamond is behind our dot, so that both are visible if the values are equal
-        (
-            so.Dot(
-                marker="D",
-                pointsize=7,
-                **HOLLOW | {"artist_kws": {"zorder": 2.5, "clip_on": False}},
-            ),
-            {"x": "paper_value", **BY_KIND},
-        ),
-    ]
+    width = 32 if panels else 40
+    rows["y"] = rows.kind.map(lambda name: _wrap(named.get(name, name.replace("_", " ")), width))
+    rows = _select(rows, "class", classes)
+    count = rows.y.nunique()
     figure = _draw(
         rows,
-        layers,
-        kinds,
-        _keys(rows, kinds, linestyle="-"),
-        "y",
+        so.Dot(pointsize=5, artist_kws=ABOVE),
+        so.Range(),
+        axis="y",
         move=so.Dodge("drop", by=["group"]),
-        panels=panels,
-        interval={"linestyle": "-"},
-        height=1.3 + len(heads) * max(0.32, 0.2 * len(kinds)),
+        interval="_",
+        height=1.3 + count * max(0.32, 0.2 * rows.kind.nunique()),
         **shown,
     )
     for axes in figure.axes:
-        for between in np.arange(len(labels) - 1) + 0.5:
-            axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
+        if len(figure.axes) > 2:
+            axes.locator_params(axis="x", nbins=5)
+        for line in range(1, count):
+            axes.axhline(line - 0.5, color=PALE, linewidth=0.8, zorder=0)
     return figure
 
 
@@ -214,69 +185,46 @@ def curves(
     **shown: Any,
 ) -> Figure:
     """Draw a metric against a quantity that was varied, as for Figures 7a, 7b and 9b, or risk
-    against coverage. Each point has an interval; if a line has more than FEW points, bands show the
-    intervals.
+    against coverage. Bands show the intervals. If there are several lines with at most FEW points
+    each, bars show them, because bands would hide each other.
 
     Conditions are ``<x>_<number>/<class>``, such as ``precision_50/high`` for x = "precision". A
     condition ``base/<class>`` becomes a dashed horizontal line in the colour of its class. There is
     a line for each value of the column ``lines`` (by default, each class), and a panel for each
     value of the column ``panels``. ``classes`` selects and orders the classes. With ``log_ticks``,
     the x axis shows log(1 + x), with these ticks. ``shown`` are ``title``, ``xlabel``, ``ylabel``
-    and ``marks``; in ``marks``, {label: x} draws a vertical line and {label: (from, to)} a grey
-    span.
+    and ``marks``; in ``marks``, {label: x} draws a vertical line and {label: (from, to)} two.
     """
-    rows = _rows(frame, metric)
+    rows = _rows(frame, metric, panels)
     varied = rows["head"].str.rpartition("_")
     check_choice("x", x, varied[0].unique())
-    rows = rows.assign(x=pd.to_numeric(varied[2].where(varied[0] == x)), kind=rows[lines])
-    rows = rows[rows["x"].notna() | (rows["head"] == "base")]
-    rows = rows[rows["class"].isin(_present(classes, rows["class"]))]
-    kinds = looks(_present(classes if lines == "class" else (), rows["kind"]))
+    rows["x"] = pd.to_numeric(varied[2].where(varied[0] == x))
+    rows = _select(rows[rows.x.notna() | (rows["head"] == "base")], "class", classes)
+    if lines != "class":
+        rows = _select(rows, lines)
+    # a long line is thin, and only some of its points have a marker, or they would hide it
+    longest = rows.groupby(["kind", "panel"]).x.count().max()
+    is_few = longest <= FEW and rows.kind.nunique() > 1 and rows.ci_low.notna().any()
+    levels = rows.loc[rows.x.isna(), ["kind", "panel", "value"]].rename(columns={"value": "level"})
+    rows = rows.dropna(subset="x").sort_values("x", kind="stable")
     # if x has few values, ticks are at these values alone
-    few = rows["x"].dropna().unique() if rows["x"].nunique() <= 6 else None
-    # ``there`` converts values of x to the axis's scale, on which distances are computed; ``back``
-    # converts them to values of x again
-    there, back = (np.log1p, np.expm1) if log_ticks else (np.asarray, np.asarray)
-    scale = so.Continuous(trans=(there, back) if log_ticks else None)
-    levels, rows = rows[rows["x"].isna()], rows[rows["x"].notna()].sort_values("x", kind="stable")
-    of_line = rows.groupby(list({"kind", panels or "kind"}))["x"]
-    sizes = of_line.transform("size")
-    is_few = sizes.max() <= FEW
-    first, last = there([rows["x"].min(), rows["x"].max()])
-    # intervals of several lines at the same x are shifted, so that they do not overlap
-    step = 0.015 * (last - first) * is_few * rows.ci_low.notna().any()
-    beside = {name: (place - (len(kinds) - 1) / 2) * step for place, name in enumerate(kinds)}
-    rows = rows.assign(
-        x=back(there(rows["x"]) + rows["kind"].map(beside).astype(float)),
-        # only some points of a long line have a marker, because more markers would hide the line
-        dot=rows.value.where(of_line.cumcount() % (sizes // 8).clip(lower=1) == 0),
-    )
-    layers: list[Layer] = [
-        (so.Range() if is_few else so.Band(alpha=0.15), {"ymin": "ci_low", "ymax": "ci_high"}),
-        (so.Line(), {"y": "value"}),
-        (so.Dot(**SMALL), {"y": "dot", "marker": "kind"}),
-        # Several diamonds may be at the same x. The marker inside each one shows which line it
-        # belongs to.
-        (so.Dot(marker="D", pointsize=9, **HOLLOW), {"y": "paper_value", **BY_KIND}),
-        (so.Dot(pointsize=3.5, artist_kws={"zorder": 6}), {"y": "paper_value", "marker": "kind"}),
-        (so.Line(**DASHES), {"y": "level"}),
-        (so.Dot(pointsize=5, **HOLLOW), {"y": "end", "marker": "kind", **BY_KIND}),
-    ]
-    keys = _keys(rows, kinds if lines != panels else {}, linestyle="-")
-    if len(levels):
-        keys["base"] = {"color": GREY, **DASHES}
-        levels = levels.assign(level=levels.value, value=np.nan, ci_low=np.nan, paper_value=np.nan)
-        ends = levels.assign(x=back(last + 0.06 * (last - first)), end=levels.level)
-        rows = pd.concat([rows, levels.assign(x=back(first)), ends])
+    places = rows.x.unique()
+    ticks = log_ticks or (places if len(places) <= 6 else None)
+    ends = [levels.assign(x=end) for end in (places[0], places[-1] * 1.06)]
+    rows = pd.concat([rows, *ends], ignore_index=True)
+    # bars of several lines at the same x are shifted, so that they do not overlap
+    step = 0.015 * np.ptp(np.log1p(places) if log_ticks else places) * is_few
+    line = rows.kind.cat.codes
     return _draw(
-        rows.reindex(columns=[*dict.fromkeys([*rows, "level", "end"])]).reset_index(drop=True),
-        layers,
-        kinds,
-        keys,
-        "x",
-        panels=panels,
-        interval=UPRIGHT if is_few else BAND,
-        scales={"x": scale.tick(at=log_ticks or few)},
+        rows,
+        so.Line(
+            linewidth=1.6 if longest < 120 else 0.9,
+            artist_kws={**ABOVE, "markevery": longest // 6 or 1},
+        ),
+        so.Range(linewidth=1.2) if is_few else so.Band(alpha=0.15),
+        move=so.Shift(step * (line - line.max() / 2)),
+        interval="|" if is_few else "s",
+        x=so.Continuous(trans="symlog" if log_ticks else None).tick(at=ticks).label(like=",g"),
         **shown,
     )
 
@@ -286,11 +234,9 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     diagonal is perfect calibration. ``frame`` has the rows of
     ``scoring.calibration.reliability_rows``.
     """
-    rows = _rows(frame, "correct_percent")
-    key = ["model", "condition"]
-    at = _rows(frame, "confidence").set_index(key).value.loc[rows.set_index(key).index]
+    right, sure = (_rows(frame, metric) for metric in ("correct_percent", "confidence"))
     figure = curves(
-        rows.assign(condition=[f"confidence_{confidence}" for confidence in at]),
+        right.assign(condition=[f"confidence_{value}" for value in sure.value]),
         "correct_percent",
         "confidence",
         lines="model",
@@ -313,148 +259,136 @@ def plain_log(axis: XAxis | YAxis) -> None:
 
 def _draw(
     rows: pd.DataFrame,
-    layers: Iterable[Layer],
-    kinds: Mapping[str, Style],
-    keys: Mapping[str, Style],
-    axis: str,
-    *,
-    move: so.Move | None = None,
-    panels: str | None = None,
-    marks: Mapping[str, Mark] | None = None,
+    value: so.Mark,
+    *intervals: so.Mark,
+    move: so.Move,
+    axis: str = "x",
+    marks: Mapping[str, float | tuple[float, float]] = MappingProxyType({}),
     title: str = "",
     xlabel: str = "",
     ylabel: str = "",
     height: float = HEIGHT,
-    interval: Style = UPRIGHT,
-    scales: Mapping[str, so.Continuous] | None = None,
+    interval: str = "|",
+    key: Style = MappingProxyType({}),
+    **scales: so.Continuous,
 ) -> Figure:
-    """Return a figure with those of the ``layers`` that have a number to show.
+    """Return a figure in which the mark ``value`` shows our values, the marks ``intervals`` show
+    their intervals, and hollow diamonds the paper's values.
 
-    The figure has a panel for each value of the column ``panels``. At most three panels are side by
-    side, and all have the same axes. The column ``kind`` decides the colour and the marker, as
-    ``kinds`` says, and ``keys`` is the legend. On the ``axis`` ("x" or "y"), all layers show the
-    column with this name. ``move`` puts the kinds side by side. ``interval`` is the style of
-    intervals in the legend.
+    The figure has a panel for each value of the column ``panel``. At most three panels are side by
+    side, and all have the same axes. The column ``kind`` decides the colour and the marker. The
+    column ``x`` or ``y`` has the places on the ``axis`` of this name. ``move`` puts the kinds side
+    by side. The column ``level`` becomes dashed lines. In the legend, the marker ``interval``
+    stands for intervals, and all kinds have the style ``key``.
     """
-    count = rows[panels].nunique() if panels else 1
+    count = rows.panel.nunique()
     lines = -(-count // 3)  # rounded up
     columns = -(-count // lines)
-    rows = rows[rows["kind"].isin(kinds)]
-    rows = rows.assign(kind=pd.Categorical(rows["kind"], [*kinds]))
-    plot = so.Plot(rows, color="kind", group="kind", **{axis: axis})
-    for mark, shown in layers:
-        if rows[next(iter(shown.values()))].notna().any():
-            plot = plot.add(mark, *filter(None, [move]), orient=axis, legend=False, **shown)
-    if panels:
-        plot = plot.facet(panels, wrap=columns).label(title=lambda name: _wrap(name, 66 // columns))
-    colours, markers = (
-        {name: look[key] for name, look in kinds.items()} for key in ("color", "marker")
+    across = "y" if axis == "x" else "x"
+    kinds = looks(rows.kind.cat.categories)
+    colours, markers = map(list, zip(*map(dict.values, kinds.values()), strict=True))
+    hollow = so.Dot(marker="D", pointsize=8, color="white", edgewidth=1.2, artist_kws=ABOVE)
+    # the marker at the end shows which kind the level belongs to
+    dashed = so.Line(
+        fillcolor="white",
+        artist_kws={**ABOVE, "markevery": [1]},
+        **DASHES,
     )
-    theme = dict(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
-    theme["axes.grid.axis"] = "x" if axis == "y" else "y"
-    with plt.style.context(STYLE):
-        height *= 0.8 * lines if lines > 1 else 1
-        figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
-        plot = plot.scale(color=colours, edgecolor=colours, marker=markers, **scales or {})
-        plot = plot.label(x="", y="").theme(theme)
-        plot.on(figure).plot()
+    plot = (
+        so.Plot(rows, color="kind", edgecolor="kind", marker="kind", group="kind", **{axis: axis})
+        .scale(color=colours, edgecolor=colours, marker=markers, **scales)
+        .facet("panel", wrap=columns)
+        .label(x="", y="", title=lambda name: _wrap(name, 66 // columns))
+    )
+    between = {across: "value", f"{across}min": "ci_low", f"{across}max": "ci_high"}
+    layers = [(mark, between) for mark in intervals]
+    # our values are above the paper's, so that both are visible if they are equal
+    layers += [(hollow, {across: "paper_value"}), (value, {across: "value"})]
+    layers += [(dashed, {across: "level"})]
+    for mark, shown in layers:
+        plot = plot.add(mark, move, orient=axis, legend=False, **shown)
+    keys = _keys(rows, kinds, key)
+    for label, dash in zip(marks, cycle([":", "-.", (0, (6, 2))])):
+        keys[label] = {"color": GREY, "linestyle": dash, "linewidth": 1.2}
+    paper = "paper (the ◇ model)" if rows.model.str.contains("◇").any() else "paper"
+    bar = {"color": DARK, "marker": interval, "markersize": 11, "alpha": 0.6, "linestyle": "none"}
+    told = [
+        ("base", {"color": GREY, **DASHES}, rows.level),
+        ("95% interval", bar, rows.ci_low),
+        (paper, PAPER_STYLE, rows.paper_value),
+    ]
+    keys |= {label: look for label, look, column in told if column.notna().any()}
+    if rows.n.nunique() == 1:
+        keys[f"n = {rows.n.max():,.0f}"] = {"linestyle": "none"}
+    style = {**rc_params_from_file(STYLE, use_default_template=False), "axes.grid.axis": across}
+    with plt.rc_context(style):
+        figure = plt.figure()
+        plot.theme(style).on(figure).plot()
         figure.supxlabel(xlabel)
         figure.supylabel(ylabel)
+        for axes in figure.axes:
+            axes.tick_params(labelbottom=True)
+            for label, place in marks.items():
+                for at in np.ravel(place):
+                    axes.axvline(at, **keys[label], zorder=0.9)
+        # 115 characters fit in a line of the legend, and a label's marker takes the place of 8
+        ncols = max(1, 115 // (8 + max(map(len, keys), default=0)))
+        legend_lines = -(-len(keys) // ncols)
+        figure.set_size_inches(WIDTH, height * (0.4 + 0.6 * lines) + 0.2 * legend_lines)
+        figure.legend(
+            handles=[Line2D([], [], label=label, **look) for label, look in keys.items()],
+            title=_wrap(title, 78),
+            loc="outside upper left",
+            ncols=ncols,
+            alignment="left",
+        )
     plt.close(figure)
-    for axes in figure.axes:
-        axes.tick_params(labelbottom=True)
-    marked = _draw_marks(figure.axes, marks or {})
-    _draw_keys(figure, title, {**keys, **marked}, rows, interval)
     return figure
 
 
-def _rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], key: Style) -> dict[str, Style]:
+    """Return a legend, {label: style}. A label is a name from ``kinds``. The n of the name's
+    rows is added if it is the same for all of them, but not for all names. There is no legend if
+    each panel has the name of its only kind.
+    """
+    keys: dict[str, Style] = {}
+    for name, look in kinds.items():
+        counts = rows.n[rows.kind == name].dropna().unique()
+        n = f", n = {counts[0]:,.0f}" if len(counts) == 1 < rows.n.nunique() else ""
+        of_class = " frequency" if "high" in kinds and name != "all" else ""
+        keys[f"{name}{of_class}{n}"] = {**look, **key}
+    return keys if [*kinds] != ["all"] and any(rows.kind != rows.panel) else {}
+
+
+def _rows(frame: pd.DataFrame, metric: str, panels: str | None = None) -> pd.DataFrame:
     """Return the rows of a metric, with all columns of NUMBERS, and with conditions
     ``<head>/<class>`` split into the columns ``head`` and ``class``. If a condition has no slash,
-    its class is "all". Raises UserError for a metric without a row.
+    its class is "all". The column ``panel`` has the names in the column ``panels``; without it,
+    they are empty. Raises UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
     check_choice("the metric", metric, frame.metric.unique())
     rows = frame[frame.metric == metric]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
-    parts = rows.condition.str.partition("/")
-    return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
+    numbers = rows.reindex(columns=[*NUMBERS, "level"]).astype(float)
+    parts = rows.condition.str.partition("/").replace("", "all")
+    rows = rows.assign(**numbers, **parts.set_axis(["head", "/", "class"], axis="columns"))
+    return rows.assign(panel=rows[panels] if panels else "")
 
 
-def _draw_keys(
-    figure: Figure, title: str, keys: Mapping[str, Style], rows: pd.DataFrame, interval: Style
-) -> None:
-    """Draw the title and, below it, one legend for all panels. ``keys`` are the legend's entries,
-    {label: style}. The legend also explains the intervals and the paper's diamonds. It states n if
-    all rows have the same n.
+def _select(rows: pd.DataFrame, column: str, wanted: Collection[str] = ()) -> pd.DataFrame:
+    """Return the rows whose ``column`` has a name in ``wanted``. The names are in the column
+    ``kind`` also, as a category in the order of ``wanted``. If ``wanted`` is empty, return all
+    rows, with names in order of appearance.
+
+    Some names may be missing, because a small run may lack them. Raises UserError if all are.
     """
-    styles = dict(keys)
-    if rows.ci_low.notna().any():
-        styles["95% interval"] = {"color": GREY, **interval}
-    if rows.paper_value.notna().any():
-        label = "paper (the ◇ model)" if any("◇" in model for model in rows.model) else "paper"
-        styles[label] = PAPER_STYLE
-    if rows.n.nunique() == 1:
-        styles[f"n = {rows.n.max():,.0f}"] = {"linestyle": "none"}
-    # 115 characters fit in a line of the legend, and a label's marker takes the place of 8
-    columns = max(1, 115 // (8 + max(map(len, [*styles, ""]))))
-    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(styles) // columns))
-    figure.legend(
-        handles=[Line2D([], [], label=label, **style) for label, style in styles.items()],
-        title=_wrap(title, 78),
-        title_fontsize=11,
-        fontsize=9,
-        loc="outside upper left",
-        ncols=columns,
-        alignment="left",
-        columnspacing=1.6,
-        frameon=False,
-    )
-
-
-def _draw_marks(panels: Sequence[Axes], marks: Mapping[str, Mark]) -> dict[str, Style]:
-    """Draw each of the ``marks`` in each panel, as a vertical line or a grey span. Return {label:
-    style} for the legend.
-    """
-    keys: dict[str, Style] = {}
-    dashes = cycle([":", "-.", (0, (6, 2))])
-    for label, place in marks.items():
-        line: Style = {"color": GREY, "linestyle": next(dashes)}
-        keys[label] = {"color": PALE, "linewidth": 7} if isinstance(place, tuple) else line
-        for axes in panels:
-            if isinstance(place, tuple):
-                axes.axvspan(*place, color="#bbbbbb", alpha=0.3, zorder=0)
-            else:
-                axes.axvline(place, **line, zorder=0.5)
-    return keys
+    names = rows[column].unique()
+    present = [name for name in wanted or names if name in names]
+    check_choice("a name to draw", [*present, *wanted][0], names)
+    rows = rows[rows[column].isin(present)]
+    return rows.assign(kind=pd.Categorical(rows[column], present))
 
 
 def _wrap(text: str, width: int) -> str:
     return fill(text, width, break_on_hyphens=False)
-
-
-def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], **style: Any) -> dict[str, Style]:
-    """Return a legend, {label: style}. A label is a name from ``kinds``. If all rows of the
-    name have the same n, but not all rows of the table do, this n is added to the label.
-    """
-    keys = {}
-    for name, look in kinds.items():
-        counts = rows.n[rows["kind"] == name].dropna().unique()
-        n = f", n = {counts[0]:,.0f}" if len(counts) == 1 < rows.n.nunique() else ""
-        of_class = " frequency" if "high" in kinds and name != "all" else ""
-        keys[f"{name}{of_class}{n}"] = look | style
-    return keys if [*kinds] != ["all"] else {}
-
-
-def _present(wanted: Collection[str], rows: pd.Series) -> list[str]:
-    """Return the ``wanted`` names that occur in a column of the rows, in the order of ``wanted``.
-    If ``wanted`` is empty, return all names in order of appearance.
-
-    Some names may be missing, because a small run may lack them. Raises UserError if all are.
-    """
-    names = list(rows.unique())
-    present = [name for name in wanted or names if name in names]
-    if not present:
-        check_choice("a name to draw", next(iter(wanted)), names)
-    return present

@@ -115,7 +115,9 @@ SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_STEP=0 reproduce
 SLURM_CPUS_PER_TASK=4x reproduce demo -j 1
     error: SLURM_CPUS_PER_TASK is '4x'; it
 compare runs/none/counts.ipynb counts
-    error: runs/none/counts.ipynb does not exist, and no
+    error: no judged answers of runs/none/counts.ipynb here
+compare runs/none/none.ipynb counts
+    error: runs/none/none.ipynb does not exist, and no
 reproduce demo -p task=1
     the parameter is 'task'; it must be tasks, models, some_file
 claims --profile mini/x

@@ -68,16 +68,15 @@ def judged_answers_file(name: str) -> Path:
     numbered = re.fullmatch(r"(.+)~(\d{1,9})", name)
     place, back = (numbered[1], int(numbered[2])) if numbered else (name, 0)
     copy = paths.expand_path(place).resolve()
-    if copy.suffix == ".ipynb" and paths.RUNS in copy.parents and copy.is_file():
-        id = copy.stem
-        copies = [copy]
-    else:
-        try:
-            id = find(place).id
-        except UserError:
-            if "/" not in place or copy.exists():
-                raise
-            raise UserError(f"{place} does not exist, and no notebook has this name") from None
+    is_copy = copy.suffix == ".ipynb" and paths.RUNS in copy.parents
+    copies = [copy] if is_copy and copy.is_file() else []
+    try:
+        id = copy.stem if copies else find(copy.stem if is_copy else place).id
+    except UserError:
+        if "/" not in place or copy.exists():
+            raise
+        raise UserError(f"{place} does not exist, and no notebook has this name") from None
+    if not is_copy:
         copies = [*paths.RUNS.rglob(f"{id}.ipynb")]
     files = kept_runs(*copies)
     if not files[back:]:

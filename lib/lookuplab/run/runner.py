@@ -111,17 +111,6 @@ class Ended(NamedTuple):
     failure: Failure | None
     uses: tuple[int, ...] = (0,) * len(USES)
     warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    def told(self) -> str:
-        """Return a line for the terminal, such as "done in 14.2 s; 12 from the record, ..."."""
-        result = "failed" if self.failure else f"done in {self.seconds:.1f} s"
-        return f"{result}; {uses_text(self.uses)}" if any(self.uses) else result
-
-
-def uses_text(uses: Iterable[int]) -> str:
-    """Return counts of answers and judgements, in the order of USES, as a text."""
-    return ", ".join(f"{count:,} {what}" for count, what in zip(uses, USES, strict=True))
 
 
 # 1. One notebook
@@ -159,15 +148,13 @@ def run_one(
     the run is complete. Two runs of one notebook never write to the same place: the second run
     fails or, in a SLURM array, writes to a separate folder.
     """
-    began = time.monotonic()
     try:
         with (
             hold_lock(job.output, f"runs {job.title}"),
             paths.temporary_folder() as run_folder,
             nullcontext(requests) if requests else starter(job, threads, part) as started,
         ):
-            ended = _run(job, threads, part, Path(run_folder), started)
-            return ended._replace(seconds=time.monotonic() - began)
+            return _run(job, threads, part, Path(run_folder), started)
     except LockHeld as error:
         if part.in_array:
             return run_one(
@@ -407,7 +394,8 @@ def run_jobs(
             for job, ended in spread(one, phase, parallel, cluster):
                 results[id(job)] = ended
                 progress.update()
-                for line in (ended.told(), *ended.warnings):
+                say(f"{'failed' if ended.failure else 'done'} {job.title}")
+                for line in ended.warnings:
                     say(f"{job.title}: {line}")
     return [results[id(job)] for job in jobs]
 

@@ -3,11 +3,12 @@ profile, ``list``, which names the notebooks, and ``draw``, which redraws their 
 """
 
 import io
+import json
 import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -39,6 +40,7 @@ from lookuplab.run.notebooks import (
     settable,
 )
 from lookuplab.run.runner import (
+    USES,
     Part,
     default_jobs,
     is_current,
@@ -46,7 +48,6 @@ from lookuplab.run.runner import (
     kept_runs,
     part_of,
     run_jobs,
-    uses_text,
     with_own_folder,
 )
 
@@ -445,10 +446,35 @@ def execute(
         click.echo(_failure_text(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
-    uses = [*map(sum, zip(*(ended.uses for ended in results), strict=True))]
-    if any(uses):
-        click.echo(f"answers and judgements: {uses_text(uses)}", err=True)
+    ran = [(job, uses) for job, (failure, uses, _) in zip(due, results, strict=True) if not failure]
+    if len(due) > 1:
+        click.echo("\n".join(time_table(ran)), err=True)
+    counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
+    if any(counts):
+        told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
+        click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
+
+
+def time_table(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
+    """Yield the lines of a table with one line for each notebook, the slowest first. The columns
+    are the seconds that the notebook took, the seconds outside its cells (mostly before the first),
+    the seconds in its drawing cells, and the numbers of answers and judgements that it found and
+    made. The times are those that papermill writes into the executed copy.
+    """
+    lines = []
+    for job, (recorded, stored, made) in ran:
+        copy = json.loads(job.output.read_bytes())
+        spent = {True: 0.0, False: 0.0}
+        for cell in copy["cells"]:
+            about = cell["metadata"]
+            spent["draw" in about["tags"]] += about["papermill"]["duration"] or 0
+        whole = copy["metadata"]["papermill"]["duration"]
+        times = whole, whole - sum(spent.values()), spent[True]
+        lines.append((*times, recorded + stored, made, job.title))
+    yield f"{'seconds':>8}{'start':>8}{'drawing':>9}{'found':>9}{'made':>8}  notebook"
+    for whole, start, drawing, found, made, title in sorted(lines, reverse=True):
+        yield f"{whole:8.1f}{start:8.1f}{drawing:9.1f}{found:9,}{made:8,}  {title}"
 
 
 def _failure_text(job: Job, failure: Failure) -> str:

@@ -219,11 +219,12 @@ def held_out_rows(
     retriever: Retriever,
     seed: int,
 ) -> Rows:
-    """Return rows of valid calls and lookups for each trigger, *confidence* and *asked*, with the
-    condition ``held_out/<arm> <trigger>``; and the paired differences of ``COMPARED``.
+    """Return rows with the shares of valid calls and of lookups. Each arm has rows for the triggers
+    *confidence* and *asked*, with the condition ``held_out/<arm> <trigger>``. Further rows have the
+    paired differences of ``COMPARED``.
 
-    The APIs are divided into five parts. Each part is judged with the threshold that is best
-    on the other parts.
+    The APIs are divided into five parts. For the tasks of one part, the trigger has the threshold
+    that is best on the other four parts.
     """
     rows = []
     ways = {}

@@ -18,9 +18,9 @@ from recipes import tables
 from recipes.prose import sentences
 
 _TABLES = tables("cloudapi/wordings.yaml")
-# verb, or the pattern of a phrase -> replacements that a developer may write. VERBS has the verbs
-# that SDKs use, and LIBRARY_VERBS also those in the docstrings of packages. The replacements in
-# MEANT and LIBRARY_MEANT keep the verb's meaning more strictly.
+# Each table maps a verb (in PHRASES, the pattern of a phrase) to words that a developer may write
+# in its place. VERBS has the verbs that SDKs use, and LIBRARY_VERBS also those in the docstrings of
+# packages. In MEANT and LIBRARY_MEANT, some verbs have other replacements, closer in meaning.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]

@@ -32,7 +32,8 @@ from lookuplab.errors import UserError
 from lookuplab.work import watched
 from recipes.cloudapi.reading import Described, inspected, public_modules, to_json
 
-# names of modules and packages that offer nothing: private ones, tests, vendored code, setup code
+# matches the names of modules and packages that have no public API: private ones, tests, vendored
+# code, setup code
 HIDDEN = r"""(?x)
     _.*
     | (?:.*_|self|unit)?tests?(?:_.*|ing.*|case.*|suite.*|utils?|lib)? | conftest | .*_checks

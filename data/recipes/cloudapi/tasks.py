@@ -36,7 +36,7 @@ from recipes.cloudapi.reading import COMMON
 # the share of AWS in each class is our choice: the paper says that each class has tasks of both
 # providers (Figure 10), but gives no numbers
 AWS_SHARE = 2 / 3
-PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
+PROMPTS_PER_API = 3  # the maximum (Appendix A.2, step 6)
 N = 5  # groups of APIs by their number of required arguments: 0, 1, 2, 3, 4 or more
 # an API is in the upper part of its frequency class if its ``count_name`` is above this number
 MIDDLE = {"low": 0, "medium": 33, "high": 316}

@@ -38,7 +38,7 @@ UNREPEATABLE = re.compile(
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
 )
-LONGEST_SETUP, LONGEST_TARGET = 700, 160  # maximum characters of both
+LONGEST_SETUP, LONGEST_TARGET = 700, 160  # in characters
 
 
 @dataclass(frozen=True)

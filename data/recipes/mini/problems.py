@@ -56,7 +56,7 @@ LONGEST, PRINTED = 2000, 600
 # the number of problems of each kind, the problems' words and templates, and code that compares
 # values
 TEXTS = tables("mini/problems.yaml")
-IMPORTS = "\n".join(TEXTS["imports"].values())  # of the names in the sources of values
+IMPORTS = "\n".join(TEXTS["imports"].values())  # imports that the sources of values need
 # types of which ``repr`` gives a source
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, type(pd.NaT))
 EACH, REVERSED = "for each of a list", "then reversed"  # the rules of Difficult-Rewrite

@@ -48,11 +48,11 @@ from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
 TOOLGEN_MODELS = paths.MINI / "toolgen"
 SETTINGS = tables("mini/finetuning.yaml")
-# most tokens of a function: of prompt and answer in pre-training, of signature and body in
-# fine-tuning
+# the most tokens of a function: in pre-training, prompt and answer are counted; in fine-tuning,
+# signature and body
 MAX_TOKENS = 256
-# filters for the functions to fine-tune on; the functions that models generate in the tests pass
-# the filters of the replication package instead
+# filters for the functions to fine-tune on; the functions held out for tests have the default
+# filters, which are the replication package's
 LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
 COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
 # not used for fine-tuning, because Jedi needs a minute for ten functions of these packages

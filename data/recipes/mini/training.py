@@ -276,7 +276,8 @@ def pretrain(
     model.to(device)  # type: ignore[arg-type]
     opts = optimizers(model, recipe)
     parts: list[Any] = [model, *opts]
-    # in the hash of the examples, -1 marks the end of the read and of the written part
+    # -1 ends each part of an example, because the same tokens, divided into other parts, must have
+    # another hash
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(sequence) - 2 for sequence in tokens])
     plan = batches(sizes, recipe)

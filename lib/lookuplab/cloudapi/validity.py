@@ -240,8 +240,8 @@ def _keywords(arguments: Sequence[ast.keyword]) -> list[Any]:
 
 
 def _keys(mapping: ast.expr) -> dict[Any, None]:
-    """Return the keys of a mapping, in order, as the keys of a dictionary with the value None. One
-    key None stands for all keys that are not written out.
+    """Return {key: None} for the keys of a mapping, in order. A single key None stands for all keys
+    that are not written out.
     """
     match mapping:
         case ast.Dict(keys, values):
@@ -305,7 +305,7 @@ def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> 
         )
         for p in parameters
     ]
-    # inspect accepts parameters only in the order of their kinds
+    # inspect.Signature raises ValueError unless the parameters are sorted by kind
     stub = inspect.Signature(sorted(made, key=lambda p: p.kind))
     try:
         stub.bind(*[None] * positional, **dict.fromkeys(keywords))

@@ -88,8 +88,8 @@ HALVES = re.compile("[\ud800-\udfff]")
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
 # matches the name of a field that holds a secret, and the beginning of a key (sk-)
 SECRET = re.compile(r"(?i)api.?key|authori[sz]ation|password|secret|access.?token|bearer|\bsk-\w")
-# HTML in an error message; an element that nothing closes reaches to the end, so that no text is
-# read twice
+# Matches HTML in an error message. An element that is never closed extends to the end of the
+# message. Otherwise, the search for the end of each such element would read the rest again.
 MARKUP = re.compile(r"(?is)<(script|style).*?(</\1>|\Z)|<[^<>]*>")
 
 

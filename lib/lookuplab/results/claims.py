@@ -219,9 +219,10 @@ class Comparison:
     ``subject`` is the compared model or family of models. ``n`` is a text: ``205 (124 clusters) +
     267 (151 clusters)`` for two independent estimates, ``205 pairs (124 clusters)`` for a paired
     change. ``paper_value`` is the paper's number for the same quantity. ``p_if_false`` is the p
-    value of the hypothesis that the claim is false, and ``p_if_true`` of the hypothesis that it is
-    true. Both are one-sided, and are computed from the half-width of the interval on the side of
-    the bound. ``is_refused`` says that the margin tests nothing (*not testable: margin*).
+    value of the hypothesis that the claim is false, and ``p_if_true`` is the p value of the
+    hypothesis that it is true. Both are one-sided, and are computed from the half-width of the
+    interval on the side of the bound. ``is_refused`` is True if the claim's margin allows even the
+    loss of everything, so that the comparison would test nothing (*not testable: margin*).
     """
 
     subject: str

@@ -288,7 +288,7 @@ def _draw(
     kinds = looks(rows.kind.cat.categories)
     colours, markers = map(list, zip(*map(dict.values, kinds.values()), strict=True))
     hollow = so.Dot(marker="D", pointsize=8, color="white", edgewidth=1.2, artist_kws=ABOVE)
-    # the marker at the end shows which kind the level belongs to
+    # a dashed line has a marker only at its end; the marker shows the kind whose ``level`` it is
     dashed = so.Line(
         fillcolor="white",
         artist_kws={**ABOVE, "markevery": [1]},

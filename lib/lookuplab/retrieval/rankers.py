@@ -216,9 +216,10 @@ class Bm25(Ranker):
     """Ranks ``documents`` (id -> words) with Okapi BM25. The scores are exactly rank-bm25's.
 
     rank-bm25 scores all documents anew for every query. This class scores every pair of a word and
-    a document once, in the constructor, but keeps the word's weight apart. ``words`` splits a query
-    into words; a word that occurs twice in a query counts twice. Raises Wordless if no document has
-    a word.
+    a document once, in the constructor. These scores do not include the word's weight (IDF), which
+    multiplies them only when a query is scored; without it, few scores differ, and they take little
+    memory. ``words`` splits a query into words; a word that occurs twice in a query counts twice.
+    Raises Wordless if no document has a word.
     """
 
     def __init__(

@@ -135,7 +135,7 @@ def enter_namespaces(readable: list[str]) -> None:
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        # if the folder already exists, it contains a readable path, which a link would hide
+        # a folder that already exists contains a path in ``readable``, which a link would hide
         if not os.path.exists(STAGE + name):
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
@@ -225,8 +225,8 @@ def block_system_calls() -> None:
     machine, _, calls, sockets = MACHINES[os.uname().machine]
     # a rule is (instruction, rules to skip if true, rules to skip if false, value); linux/filter.h
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    # offsets in the data about a call: of its number, and of its first argument; the first argument
-    # of the call ``socket`` is the family of the socket
+    # The offsets of two fields in the kernel's data about a call: the call's number, and its first
+    # argument. The first argument of the call ``socket`` is the family of the socket.
     number, family = 0, 16
     allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)
     rules = [(load, 0, 0, 4), (equal, 1, 0, machine), refused, (load, 0, 0, number)]

@@ -111,8 +111,8 @@ class Program:
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a program. ``passed`` says whether the program ended without an exception, and
-    ``error`` describes the exception, or is "". ``seconds`` is always 0; stored outcomes have this
-    field.
+    ``error`` describes the exception, or is "". ``seconds`` is always 0; the field stays because
+    stored outcomes have it.
 
     ``stopped`` says whether the program was stopped before its end, perhaps because the machine was
     busy; a second run may then have another outcome. If ``judged`` is False, it is unknown whether
@@ -146,7 +146,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # when a thread of ``stackoverflow.grader`` ends, this ends the thread's server
+    # each thread of ``stackoverflow.grader`` has a server, which this method ends with the thread
     __del__ = __exit__
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # RLIMIT_AS also counts the address space of libraries, which may take half of it
+                # Of the address space that RLIMIT_AS allows, libraries may take half.
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")

@@ -186,7 +186,8 @@ class Grader:
         tasks = store.pending_tasks({(one,): (one, waiting[one]) for one in left})
         run = partial(_run_on_server, self.sandbox, self.python, self.limits)
         results: Iterator[tuple[Any, tuple[str, Outcome]]]
-        # if machines or processes share the work, a task may have an answer before its turn
+        # A queue takes all tasks in advance. If machines or processes share the work, another one
+        # may finish a task before its turn, and a queue would still run it.
         if self.cluster is None and shard()[1] == 1:
             queue = _Queue(tasks)
             results = spread(lambda _: run(queue.take(threading.get_ident())), left, self.workers)

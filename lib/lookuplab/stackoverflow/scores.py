@@ -57,11 +57,15 @@ def rows(
     ``pass_at_<k>_change_difference_points`` have the last model's change minus the first model's.
 
     ``parts`` are the subsets of problems that get rows: "all", libraries, perturbations, and, if
-    the tables have a column ``shown``, "hit" and "miss". A perturbation also has a row for its cost
-    (the paper's Figure 5), ``pass_at_<k>_drop_points``: pass@k on the problems from which the
-    perturbed problems were made, minus pass@k on the perturbed problems. For each pair of ways, a
-    further row has the change of this cost. DS-1000's own measure, the average pass rate of the
-    samples (Section 4.2), equals pass@1 if every problem has the same number of samples.
+    the tables have a column ``shown``, "hit" and "miss".
+
+    A perturbation also has rows ``pass_at_<k>_drop_points`` for its cost (the paper's Figure 5):
+    pass@k on the problems from which the perturbed problems were made, minus pass@k on the
+    perturbed problems. Rows ``pass_at_<k>_drop_points_change`` have the new way's cost minus the
+    old way's.
+
+    DS-1000's own measure, the average pass rate of the samples (Section 4.2), equals pass@1 if
+    every problem has the same number of samples.
     """
     rows = []
     models = list(dict.fromkeys(model for model, _ in tables))

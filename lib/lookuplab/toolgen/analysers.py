@@ -93,7 +93,7 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
     If ``within`` names a scope, such as one file, the worker is reserved for this scope; for
     another scope, a new worker replaces it. A question that takes longer than LIMIT ends its
     worker. A question without an answer is asked again in a new worker, so that a failure never
-    depends on earlier questions. Raises WorkerLost if there is no answer again.
+    depends on earlier questions. Raises WorkerLost if no attempt gives an answer.
 
     If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, which is
     the module's function ``control``. If the worker answers it, the judged code is at fault and not

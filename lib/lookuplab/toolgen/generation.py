@@ -139,7 +139,7 @@ class Vocabulary(NameTries):
         ``last`` is the row's last token. After a mark, a name is tokenised on its own, as it was in
         training.
         """
-        # the text before a mark does not matter, so "x." takes the place of every row's own text
+        # the text before a mark does not matter, so "x." stands for the text of any row
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]

@@ -134,7 +134,7 @@ class JediTool:
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
         from 0 in characters. If a name is ``wanted``, only this name is looked up, which is many
         times faster. The answer then contains the name if and only if the list of all completions
-        would; it may contain other names as well. If Jedi gives no answer, the result has a
+        contains it; the answer may contain other names as well. If Jedi gives no answer, it has a
         ``failure``.
         """
         question = completions, root, file, text, line, column

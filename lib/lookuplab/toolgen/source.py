@@ -331,8 +331,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     - The text without changes.
     - Each `def` of the original's name, up to the last line that is indented deeper than the `def`.
     - The text without unindented prose at its beginning and end.
-    - If the first line of what is left is not indented: what is left, with this line indented like
-      the least indented of the other lines.
+    - If the first line of this shorter text is not indented: the shorter text with its first line
+      indented like the least indented of its other lines.
     """
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
     fenced = [code_of(answer, block) for block in blocks(answer)]
@@ -342,7 +342,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
         yield text
         for whole in re.finditer(rf"^([ \t]*){name}.*(?:\n(?:\1[ \t)\]}}].*|[ \t]*))*", text, re.M):
             yield whole[0]
-        # drops the runs at both ends; a pattern that ends with \Z would take quadratic time
+        # removes the prose at the beginning and at the end of the text; a pattern for prose that
+        # must end at \Z would take quadratic time
         bare = re.sub(
             PROSE_LINES,
             lambda run: run[0] * (run.start() > 0 and run.end() < len(run.string)),

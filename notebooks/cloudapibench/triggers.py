@@ -119,11 +119,12 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, retriever: Retriever)
     every threshold that is not significantly worse in the paired comparison.
 
     *optimal_range_low* and *optimal_range_high* are the two ends of the range: the thresholds
-    around *optimal* that lose at most one point of validity. The interval of an end lies between
-    the ends of two other ranges. In the narrower range, even the upper bound of each threshold's
-    loss is at most one point. In the wider range, the lower bound of each loss is at most one
-    point. (In samples drawn from the APIs of the mini tasks with replacement, these intervals
-    covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
+    around *optimal* that lose at most one point of validity. To get the intervals of the ends, the
+    range is determined twice more. With the upper bounds of the losses in place of the losses, the
+    range is narrower; with the lower bounds, it is wider. The interval of an end reaches from this
+    end of the narrower range to the same end of the wider one. (In samples drawn from the APIs of
+    the mini tasks with replacement, such an interval contained the true end 94 to 99% of the time,
+    and an interval of bootstrap percentiles as rarely as 85%.)
 
     ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
     higher threshold, or 0 if validity never falls. To find it, validity at each threshold is

@@ -375,7 +375,8 @@ def lifted(found: Call) -> tuple[str, list[str]]:
 
     Of the receiver and the arguments, those that are lists, tuples, dictionaries, sets or calls
     become variables. If there is no such value, the receiver becomes a variable, or the first
-    argument if there is no receiver. The names of the variables do not give a parameter away.
+    argument if there is no receiver. The variables have general names, such as ``data``,
+    so that they do not tell a model the name of a parameter.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

@@ -103,8 +103,8 @@ def write_file(name: str, answers: Mapping[str, Any], target: Path) -> None:
         )
     # floats become a third smaller if their first bytes, second bytes, ... are stored together
     floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
-    # Parquet's dictionary encoding saves repeated values; keys never repeat, so it would only add
-    # to the file
+    # Parquet's dictionary encoding stores a repeated value only once. Keys never repeat, so a
+    # dictionary of keys would only make the file larger.
     unique = {} if name == "completions" else {"key"}
     with paths.replacing(target) as part:
         parquet.write_table(

@@ -145,7 +145,7 @@ def load_index(path: Path = INDEX) -> ApiIndex:
 
 @cache
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
-    """Return {API id: documentation}. The texts end after 5,000 characters (Appendix B.1)."""
+    """Return {API id: documentation}. Texts are cut after 5,000 characters (Appendix B.1)."""
     return dict(_read(path, itemgetter("id", "documentation")))
 
 

@@ -56,7 +56,7 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 class Layer(NamedTuple):
     """The functions that compute one decoder layer, under the same names for all architectures.
     They take rows (tokens, width). ``out`` and ``down`` also take a second tensor and add it to the
-    result. ``up`` also takes one and multiplies the result by it. GPT-2 has no ``up``.
+    result. ``up`` also takes a second tensor and multiplies the result by it. GPT-2 has no ``up``.
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
@@ -109,8 +109,8 @@ class Fast:
 
 
 class Packed:
-    """A batch like ``decoding.Batch``, whose forward passes read the tokens of all prompts as one
-    row, without padding.
+    """A batch with the same methods as ``decoding.Batch``. To read the prompts, a forward pass of
+    ``Packed`` joins the tokens of several prompts into one row, so no prompt is padded.
     """
 
     spare = 0  # a finished row is dropped at once, because that copies only the last row
@@ -129,7 +129,7 @@ class Packed:
         tokens: list[int] = []
         positions: list[int] = []
         # prompts in the next forward pass: (slot, slot of the previous prompt, number of tokens
-        # that both share, attention mask; None if no token is shared)
+        # that both share, attention mask), with None as the mask if they share no token
         self.reading: list[tuple[int, int, int, torch.Tensor | None]] = []
         order = sorted(first)
         before: tuple[int, ...] = ()

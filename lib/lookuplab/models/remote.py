@@ -492,7 +492,7 @@ def logprob_pairs(given: dict[str, Any]) -> list[tuple[Any, Any]]:
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
     both = given.get("tokens") or (), given.get("token_logprobs") or ()
-    # lists of different lengths are filled up with None, which the caller rejects
+    # if one list is shorter, its missing items become None; the caller rejects pairs with None
     return list(zip_longest(*both))
 
 

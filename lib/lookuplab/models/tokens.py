@@ -148,8 +148,9 @@ class Trie(dict[int, "Trie"]):
 
     @classmethod
     def of(cls, names: Iterable[Sequence[int]], closed: Iterable[Sequence[int]] = ()) -> "Trie":
-        """Return the root of a tree of token sequences. Those in ``names`` end in terminal nodes,
-        and those in ``closed`` end in closed nodes.
+        """Return the root of a tree with a path for each token sequence. A sequence in ``names``
+        spells just a name, so the path ends in a terminal node. The last token of a sequence in
+        ``closed`` goes beyond the name, so the path ends in a closed node.
         """
         root = cls()
         for kind, paths in (("terminal", names), ("closed", closed)):

@@ -178,7 +178,7 @@ def train(
     adapted = recipe.lora_rank is not None
     module = checkpoint.module
     tokenizer = checkpoint.tokenizer
-    # names the folder of the checkpoints, so that only the same run continues from them
+    # a hash of this text names the folder of the checkpoints, so only the same run can resume
     run = repr([recipe, checkpoint.identity, add_token is not None, rows])
     rows, validation = _split_rows(rows, recipe)
     set_seed(recipe.seed)  # the new token's rows and LoRA's weights are drawn at random
@@ -205,8 +205,9 @@ def train(
     done = trainer.train(resume_from_checkpoint=last_checkpoint(work))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     model.to("cpu", torch.float16 if half else None)
-    # the logged loss is that before the last step, after which only the weights show an overflow;
-    # weights whose squares overflow give no finite loss either
+    # The last logged loss was computed before the last step, so only the weights can show an
+    # overflow in that step. A norm is also infinite if only the squares of the weights overflow;
+    # this refuses no usable model, because such weights give no finite loss, either.
     finite = all(one.float().norm().isfinite() for one in model.parameters())
     if not (finite and math.isfinite(log.loss.iloc[-1])):
         raise UserError(

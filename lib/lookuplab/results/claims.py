@@ -660,9 +660,9 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]
     models = _models(rows)
-    # Models that have one of the claim's conditions but not its metric are compared, too. Their
-    # comparisons stay open, so the claim cannot hold while a number is missing. If the metric is
-    # one of pairs of models, no single model is added.
+    # A model without a number for the metric is compared, too, if it has one of the claim's
+    # conditions. Its comparison stays open, so the claim cannot hold while the number is missing.
+    # If all numbers of the metric are about pairs of models, single models are not added.
     if any(" - " not in model for model in models):
         single = [model for model in _models(table) if " - " not in model]
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}

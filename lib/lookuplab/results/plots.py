@@ -212,7 +212,7 @@ def curves(
     ticks = log_ticks or (places if len(places) <= 6 else None)
     ends = [levels.assign(x=end) for end in (places[0], places[-1] * 1.06)]
     rows = pd.concat([rows, *ends], ignore_index=True)
-    # bars of several lines at the same x are shifted, so that they do not overlap
+    # the error bars of several lines at the same x are shifted, so that they do not overlap
     step = 0.015 * np.ptp(np.log1p(places) if log_ticks else places) * is_few
     line = rows.kind.cat.codes
     return _draw(

@@ -168,7 +168,7 @@ def kernel_parameters() -> dict[str, Any]:
     Papermill puts its values into a cell after the notebook's parameters cell, and only warns about
     names that the notebook does not declare. Raises UserError for such a name, and for a value of
     another type than the declared one. If the notebook declares a list, a single value becomes a
-    list with one item, in the notebook's variable, too.
+    list with one item, and the notebook's variable is set to this list.
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None

@@ -109,9 +109,10 @@ class Differences:
     ) -> None:
         """Compare an artifact row by row.
 
-        If ``is_exact`` is True, no number may differ. If it is None, as for timed artifacts, only
-        the names of the rows are compared. ``is_explained`` says that a near tie changed an answer
-        in the artifact's notebook.
+        If ``is_exact`` is True, no number may differ. If it is False, floats may differ a little
+        (``_is_near``). If it is None, as for timed artifacts, only the names of the rows are
+        compared. ``is_explained`` says that a near tie changed an answer in the artifact's
+        notebook; a different number then does not make the verification fail.
         """
         before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])

@@ -259,7 +259,9 @@ def kept_runs(*copies: Path) -> list[Path]:
 
 
 def numbers_of(judged: Path) -> Path:
-    """Return the file with the rows of all artifacts of the run whose judged answers are given."""
+    """Return the file with a run's numbers: the rows of all its artifacts. ``judged`` is the file
+    with the judged answers of the same run.
+    """
     return judged.with_name(judged.name.replace(JUDGED, "numbers.csv"))
 
 

@@ -130,8 +130,8 @@ def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
     """Return the intervals of differences of two scores: those of ``of_number``, cut off at -1 and
     1.
 
-    Unlike in ``of_change``, no term for an unseen change is added. Scores change only a little in
-    most tasks, so a further change from 0 to 1 would dominate the variance.
+    Unlike ``of_change``, this adds no term for an unseen change. The term stands for a further
+    change from 0 to 1. In most tasks, scores change much less, so it would dominate the variance.
     """
     low, high = of_number(estimates)
     return np.maximum(low, -1), np.minimum(high, 1)

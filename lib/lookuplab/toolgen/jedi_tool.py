@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 ANALYSER = "Jedi"
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-# how many answers to ``complete`` without ``wanted`` are cached; runs with other models or
-# thresholds often need the same answers
+# how many of the answers that list all completions are cached; runs with other models or thresholds
+# often need the same answers
 REMEMBERED = 5_000
 # Matches one token of Python code. The groups "comment" and "open..." match only if the comment or
 # the string goes on to the end of the text. A complete string sets no group.

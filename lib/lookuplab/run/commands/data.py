@@ -115,7 +115,8 @@ def mark(
             resume it.
         variant: The paper's Algorithm 1, or the version of it in the replication package, which has
             its own rules for docstrings.
-        tokenizer: A model whose tokens max_model_tokens counts. [default: no such limit]
+        tokenizer: The model whose tokenizer counts tokens for max_model_tokens. [default: no such
+            limit]
         jobs: Number of Jedi processes. [default: one per processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).

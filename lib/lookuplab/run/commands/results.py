@@ -26,7 +26,8 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
     for byte. Otherwise floats may differ in the last digits. They may differ by more only where a
     near tie between two tokens changed an answer; such answers are listed. Timings are not
     compared. The exit code is 0 if nothing differs, and 1 if something does. A figure that was not
-    regenerated counts as different, unless NAME is left out and its notebook runs only on demand.
+    regenerated counts as different, unless NAME is left out and the figure's notebook runs only on
+    demand.
 
     \b
     Examples:

@@ -282,14 +282,15 @@ def toolgen(
     repository (a folder), file (relative to the repository), line (of the `def` to replace; the
     existing function is the reference) and prediction (the whole function, or its body).
 
-    If a prediction does not parse in its place, because it is fenced, surrounded by words or lacks
-    its first indentation, the function or body is cut out of it. With --variant package-2023 or
-    package-2024, the prediction is inserted as it is. Comments for pylint in a prediction are
-    dropped. No file of a repository is changed. The answers of Jedi and pylint are stored in the
-    folder of the completion store, so an interrupted run resumes where it stopped.
+    If a prediction does not parse in its place, the function or body is cut out of it: the
+    prediction may be fenced, be surrounded by words, or lack the indentation of its first line.
+    Comments for pylint in a prediction are dropped. No file of a repository is changed. The answers
+    of Jedi and pylint are stored in the folder of the completion store, so an interrupted run
+    resumes where it stopped.
 
-    With these variants, coverage also needs the field marked_body: the reference's body as written
-    by `lookuplab data mark --variant package`.
+    With --variant package-2023 or package-2024, the prediction is inserted as it is, and coverage
+    also needs the field marked_body: the reference's body as written by
+    `lookuplab data mark --variant package`.
 
     Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens,
     because the model's tokenizer is not known here. The table also counts empty bodies, to which
@@ -389,10 +390,10 @@ def ds1000(
     answer as the authors do it, unless --variant is repaired.
 
     An answer is not judged if the reference solution of its problem fails here (for example,
-    because it needs the network; see docs/score.md), or passes only in one process with its test.
-    Such answers are listed below the table with the reasons, and count in no rate. Each reference
-    solution runs once per environment. Verdicts are stored in the folder of the completion store,
-    so an interrupted run resumes where it stopped.
+    because the reference needs the network; see docs/score.md), or if the answer passes only when
+    it shares a process with its test. Such answers are listed below the table with the reasons, and
+    count in no rate. Each reference solution runs once per environment. Verdicts are stored in the
+    folder of the completion store, so an interrupted run resumes where it stopped.
 
     For each answer, in the order of the input, the command writes problem_id, sample, passed (null
     if the answer is not judged), error and cluster (the original problem). The table shows pass@1

@@ -86,9 +86,9 @@ def rows(kind: type[AnswerStore], file: Path) -> list[str]:
 
 
 def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
-    """Add the rows of one kind of store to the store of the same kind in another folder. ``file``
-    and ``target`` are the files of completions in the two folders. Return how many rows were added.
-    Raises UserError if the two stores answer one question differently.
+    """Copy the rows of one kind of store from the folder of ``file`` to the folder of ``target``.
+    Both arguments are the files of completions in these folders, whatever the kind. Return how many
+    rows were added. Raises UserError if the two stores answer one question differently.
     """
     keys = rows(kind, file)
     count = 0

@@ -268,7 +268,8 @@ class Side(NamedTuple):
     """One side of a comparison: the parameters of a run, its rows and the file with its judged
     answers. The rows have the columns PAIRED, ``class``, ``cluster`` and ``right``. There is a row
     for each judged answer, and a row for each task and policy, in which ``right`` is the
-    probability of a valid call. A file of `lookuplab score` has no parameters, and no such file.
+    probability of a valid call. If the side is a file of `lookuplab score`, it has no parameters
+    and no file of judged answers.
     """
 
     parameters: Line
@@ -500,12 +501,12 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     (how the model was asked), task and sample. For each model and condition, over all tasks and by
     class, it prints the change in points with its clustered 95% interval, how many answers are
     better (right) in only one run, and McNemar's p value. Lines without a change are left out. If
-    nothing changed, all lines are shown. Their intervals are not 0, because they say how large a
-    change these tasks cannot rule out for others.
+    nothing changed, all lines are shown. Even then, the intervals are wider than 0: they say how
+    large a change is still possible on other tasks.
 
     A run with a precision also has the conditions dag, dag_index_lookup, dag_confidence and
     dag_plus_plus. These are policies, which only select among the run's answers, with the run's own
-    threshold. Their outcome is the expected one at the run's precision.
+    threshold. Their rates are expected values at the run's precision.
 
     At the end, the command prints the numbers in the notebook's tables that changed. For two files,
     it prints the ids of the answers that are right in only one of them.

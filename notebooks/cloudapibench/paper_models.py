@@ -14,8 +14,8 @@ def paper_rows(ours: DataFrame, roles: Mapping[str, str]) -> DataFrame:
     """Return the percentages of valid calls that the paper's Table 1 prints for the paper's models
     in ``roles``. ``roles`` maps a model of ours to the paper's model that it stands for.
 
-    The frame is empty if every model in ``ours`` stands for one of the paper's models, because the
-    figure then shows the paper's value as a diamond at our model.
+    Return an empty frame if every model in ``ours`` has a role: the figure then shows each of the
+    paper's values as a diamond at the model that has the role, so no separate rows are needed.
     """
     rows = values("cloudapibench", "table1_base_models").query("metric == 'valid_percent'")
     has_role = ours.model[ours.metric == "valid_percent"].isin([*roles]).all()

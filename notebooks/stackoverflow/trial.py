@@ -32,10 +32,10 @@ def gradable(
     """Return the problems whose reference passes here, and their grader. Print which problems are
     left out, and why.
 
-    models: the models that will answer; only programs of the kit's own models may run without a
-    sandbox. python: as in ``environment``. sandbox: as in ``sandbox.server.choose_sandbox``.
-    leave_out: further problems to leave out, as in ``problem_ids``. Raises UserError if no problem
-    is left.
+    models: the models that will answer. On a machine without namespaces, mini models' programs run
+    unprotected, and other models' programs only if ``sandbox`` is "none". python: as in
+    ``environment``. sandbox: as in ``sandbox.server.choose_sandbox``. leave_out: further problems
+    to leave out, as in ``problem_ids``. Raises UserError if no problem is left.
     """
     by_name = problem_ids(problems, leave_out)
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))

@@ -68,7 +68,8 @@ PACKAGE_CHARACTERS = 9_000_000  # size of part (a), about 15% of the corpus's to
 N_INVENTED = 20_500  # number of documents in part (c), about 40% of the corpus's tokens
 DOCUMENTED = 0.25  # share of the usage texts that have documentation above the code
 DOCUMENTED_APIS = WORDINGS["documented_apis"]
-# the most characters of full documentation; the call must still fit into the row's 2,048 tokens
+# the largest size of full documentation, in characters; a row has 2,048 tokens, and the call below
+# the documentation must fit in, too
 ROOM = 5_500
 TAB = "    "
 # the types of invented arguments; most are strings, as in the SDKs

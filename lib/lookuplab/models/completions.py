@@ -391,9 +391,9 @@ def keys_of(
     """Yield a pair for each request: the key of the answer in the store, and a short digest of
     prompt and decoding, which does not depend on the model.
 
-    A key has three parts, separated by slashes: a digest of model, decoding and
-    ``DECODING_VERSION``, which is the same for all prompts; a digest of the prompt; and the
-    sample's index.
+    A key has three parts, separated by slashes. The first part is the same for all prompts: a
+    digest of model, decoding and ``DECODING_VERSION``. The second is a digest of the prompt, and
+    the third the sample's index.
     """
     kind = "score"
     stated = {}

@@ -11,7 +11,7 @@ offers more than ``generate`` of Transformers:
 - Answers depend neither on the batch nor on the order of the prompts. In float32, only the last
   bits of log-probabilities vary. In 16 bits, where only the head is computed in float32, a near tie
   between two tokens may go either way; ``Completion.margin`` tells how near a tie was.
-- Constraints can wait for another program.
+- A constraint can query another program, such as Jedi, and wait for its answer.
 
 Beam search, penalties and assisted decoding are left out on purpose. The sampling defaults in a
 checkpoint's generation_config.json are ignored; only ``Decoding`` counts.

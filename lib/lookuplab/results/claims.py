@@ -624,8 +624,8 @@ def by_family(models: Iterable[str]) -> dict[str, list[SizedModel]]:
 
 
 def _rows(frame: pd.DataFrame) -> list[_Row]:
-    """Return a frame's rows as tuples. They are read many times, and pandas reads single rows
-    slowly.
+    """Return a frame's rows as tuples, because each row is read many times, and pandas reads single
+    rows slowly.
     """
     frame = frame.reindex(columns=[*ARTIFACT_COLUMNS[2:]])  # without paper and artifact
     # A number without clusters is a count, which is exact. An estimate has clusters; without an

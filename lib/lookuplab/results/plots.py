@@ -363,8 +363,8 @@ def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], key: Style) -> dict[st
 def _rows(frame: pd.DataFrame, metric: str, panels: str | None = None) -> pd.DataFrame:
     """Return the rows of a metric, with all columns of NUMBERS, and with conditions
     ``<head>/<class>`` split into the columns ``head`` and ``class``. If a condition has no slash,
-    its class is "all". The column ``panel`` has the names in the column ``panels``; without it,
-    they are empty. Raises UserError for a metric without a row.
+    its class is "all". The column ``panel`` is a copy of the column that ``panels`` names; if
+    ``panels`` is None, it is empty. Raises UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
@@ -377,11 +377,11 @@ def _rows(frame: pd.DataFrame, metric: str, panels: str | None = None) -> pd.Dat
 
 
 def _select(rows: pd.DataFrame, column: str, wanted: Collection[str] = ()) -> pd.DataFrame:
-    """Return the rows whose ``column`` has a name in ``wanted``. The names are in the column
-    ``kind`` also, as a category in the order of ``wanted``. If ``wanted`` is empty, return all
-    rows, with names in order of appearance.
+    """Return the rows whose ``column`` has a name in ``wanted``. The column ``kind`` repeats the
+    names, as a category in the order of ``wanted``. If ``wanted`` is empty, return all rows, with
+    names in order of appearance.
 
-    Some names may be missing, because a small run may lack them. Raises UserError if all are.
+    Some names may be missing, as in a small run. Raises UserError if all names are missing.
     """
     names = rows[column].unique()
     present = [name for name in wanted or names if name in names]

@@ -50,8 +50,8 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UserError if one of them is empty. This happens if it is a
-        shell variable that is not set, and the command must not run with a default instead.
+        """Parse the arguments. Raises UserError for an empty argument, which is often a shell
+        variable that is not set. The command must not run with a default instead.
         """
         # the message names what precedes an empty argument, because this is all that the user sees
         for before, text in zip([self.name, *args], args, strict=False):

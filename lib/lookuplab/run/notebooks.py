@@ -277,9 +277,9 @@ class Profile:
     - ``steps`` is {path: instructions}. If a parameter names a missing file or folder whose path
       begins with this path, the instructions tell the user how to make it.
     - ``given`` is {parameter: value} from the command line, and overrides all other values. If it
-      is not empty, figures go below ``runs/``, so that they never replace committed figures. There
-      is one exception: with ``by_model``, figures go to the usual folder if only models are given.
-      With ``by_model``, given models always have a folder of their own, ``<profile>/<models>``.
+      is not empty, figures go below ``runs/`` and never replace committed figures. There is one
+      exception: with ``by_model``, figures stay with the committed ones if only models are given.
+      In both places, these models then have a folder of their own, ``<profile>/<models>``.
     """
 
     file: Path
@@ -590,7 +590,8 @@ def is_known(named: NamedText, job: Job) -> bool:
     imported.
     """
     name, text = named
-    # own/snippets has an encoder; it imports the package, and searches the corpus on this machine
+    # A notebook with an encoder searches its material, so a name on the hub or in the package index
+    # is not enough: the corpus must be on this machine, and the package must be installed.
     is_searched = "encoder" in job.values
     if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
         if name == "benchmark":
@@ -608,8 +609,8 @@ def is_known(named: NamedText, job: Job) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """Return whether a module is installed, such as ``json.decoder``. Its files are looked for,
-    because importing it would run its code.
+    """Return whether the module ``name``, such as ``json.decoder``, is installed. The function
+    looks for the module's files and does not import it, because an import would run its code.
     """
     first, *parts = name.split(".")
     with suppress(ValueError):  # raised for an empty name, and for __main__

@@ -177,10 +177,10 @@ def heading(folder: str) -> str:
 
 
 def fill(text: str, place: Path, column: str = "value") -> str:
-    """Return ``text`` with each ``{model|condition|metric}`` replaced by this number in the
-    artifact at ``place``, and each ``{sum|metric}`` by the sum over all rows of the metric. A
-    number gets one decimal, or the format after a colon: ``{sum|tasks:.0f}``. Raises KeyError for a
-    number that does not exist.
+    """Return ``text`` with numbers from the artifact at ``place`` in place of its fields. A field
+    ``{model|condition|metric}`` becomes the number in the row with this key, and ``{sum|metric}``
+    the sum over all rows of the metric. A number gets one decimal, or the format after a colon:
+    ``{sum|tasks:.0f}``. Raises KeyError for a number that does not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))
     names = zip(*(rows[name].tolist() for name in KEY), strict=True)
@@ -208,7 +208,7 @@ def sentence(place: Path) -> str:
 def alternative(title: str, told: str) -> str:
     """Return the alternative text of a picture, for readers who cannot see it. It is the beginning
     of ``told``, the notebook's result: about 300 characters (see ``split_text``), without
-    intervals, n and Markdown. If ``told`` is "", it is the notebook's ``title``.
+    intervals, sample sizes and Markdown. If ``told`` is "", it is the notebook's ``title``.
     """
     # intervals follow a digit, "%" or "points"; ``Artifact.tell`` appends the n
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
@@ -223,8 +223,8 @@ def as_list(text: str) -> str:
 
 
 def split_text(text: str, most: int) -> list[str]:
-    """Split a text into parts of at most ``most`` characters. It is cut only after sentences and
-    semicolons, so a part with a long sentence may be longer.
+    """Split a text into parts of at most ``most`` characters. The text is cut only after sentences
+    and semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
     # no cut within parentheses: the next parenthesis must not be a closing one

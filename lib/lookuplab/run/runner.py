@@ -312,8 +312,8 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
 def part_of(shard: str = "") -> Part:
     """Return this process's part of the work. ``shard`` states it as text, such as "3/8", counted
     from 1. Without a shard, environment variables state the process's number: among the processes
-    that ``accelerate launch`` or torchrun started, among the tasks of an ``srun``, or in a SLURM
-    array.
+    that ``accelerate launch`` or torchrun started, among the tasks of an ``srun``, or among the
+    tasks of a SLURM array.
 
     Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone
     does not count as a launch, because a cluster's scheduler may set it, too.

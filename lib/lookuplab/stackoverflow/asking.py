@@ -63,9 +63,9 @@ def trimmed_prompt(
 
     trim: "description-first" is the paper's order (descriptions, then code, then the problem);
     "question-first" cuts the problem before the examples, for comparison. shortened: whether the
-    prompt may be no longer than the same prompt without descriptions. If the latter fits into the
-    budget, "description-first" cuts just the descriptions, and "question-first" cuts as many tokens
-    from the problem instead.
+    prompt may be no longer than the same prompt without descriptions. If the prompt without
+    descriptions fits into the budget, "description-first" cuts just the descriptions, and
+    "question-first" cuts as many tokens from the problem instead.
 
     Raises UserError if the budget has no room for a prompt.
     """

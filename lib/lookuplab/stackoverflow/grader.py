@@ -210,11 +210,11 @@ class _Queue:
         self.lock = threading.Lock()
 
     def take(self, thread: int) -> tuple[str, Program]:
-        """Return the next (key, program) for a thread: one with the imports of its last program. If
-        there is none, choose a set that no other thread serves, if possible. It begins with many
-        imports of this thread's last program and with few of the others'. Sets of one import come
-        last, because they cost little where threads must share them at the end. Of equally good
-        sets, the largest is chosen.
+        """Return the next (key, program) for a thread: one with the same set of imports as the
+        thread's last program. If there is none, choose another set. These rules apply in turn:
+        prefer a set that no other thread serves; a set that begins with many imports of this
+        thread's last program, and with few of the other threads'; a set of several imports, because
+        a set of one import costs little if threads share it at the end; and the largest set.
         """
         with self.lock:
             last = self.served.pop(thread, ())

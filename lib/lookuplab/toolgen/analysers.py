@@ -87,17 +87,18 @@ _lock = threading.Lock()
 
 def ask_worker(function: Callable[..., T], root: Path, *question: object, within: str = "") -> T:
     """Return ``function(root, *question)``, computed in a worker that sees the repository ``root``.
-    The module of the function must have a function ``start`` that calls ``serve``, which forks the
+    The function's module must have a function ``start`` that calls ``serve``; ``serve`` forks the
     worker.
 
     If ``within`` names a scope, such as one file, the worker is reserved for this scope; for
     another scope, a new worker replaces it. A question that takes longer than LIMIT ends its
     worker. A question without an answer is asked again in a new worker, so that a failure never
-    depends on earlier questions. Raises WorkerLost if no attempt gives an answer.
+    depends on earlier questions. Raises WorkerLost after two attempts or, if all workers died,
+    after ATTEMPTS.
 
-    If ATTEMPTS workers have died on a question, a new worker is asked a harmless question, which is
-    the module's function ``control``. If the worker answers it, the judged code is at fault and not
-    the machine, and the reason begins with ANALYSER_ERROR.
+    If all workers died, a new worker is first asked a harmless question, the module's function
+    ``control``. If the worker answers it, the judged code is at fault and not the machine, and the
+    message of WorkerLost begins with ANALYSER_ERROR.
     """
     kind = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []

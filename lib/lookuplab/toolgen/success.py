@@ -174,9 +174,9 @@ class WarmLinter(Linter):
         """Read the modules that the original ``file`` imports, at its top or inside functions, so
         that astroid has them in its cache. A second call does nothing.
 
-        The call has no other effect on later checks. What astroid has inferred is dropped. If one
-        of the modules imports ``file``, the attributes that ``file`` sets on objects of other
-        modules are ignored. Errors are ignored, because the check itself will report them.
+        To have no other effect on later checks, the call drops what astroid has inferred. If one of
+        the modules imports ``file``, it also ignores the attributes that ``file`` sets on objects
+        of other modules. Errors are ignored, because the check itself will report them.
         """
         if self.path:
             return

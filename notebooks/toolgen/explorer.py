@@ -36,11 +36,11 @@ class Step:
     """One token of an answer: its id, its text, its probability under the unconstrained model, and
     whether it is the mark.
 
-    ``asked`` is the call of the tool after this token, if there was one. Within a
-    name, ``question`` is the call that suggested the name. For the token right before a name,
+    ``asked`` is the call of the tool after this token, if there was one. Within a name,
+    ``question`` is the call that suggested the name. For the token right before a name,
     ``question`` equals ``asked``. ``allowed`` are the ids of the tokens with which a suggestion
-    could begin or go on here: [] if every suggestion that fits was complete, None if any token was possible.
-    ``forced`` means that only one token was possible.
+    could begin or go on here: [] if every suggestion that fits was complete, None if any token was
+    possible. ``forced`` means that only one token was possible.
     """
 
     token: int

@@ -1,5 +1,6 @@
 """Gets the completions of prompts: looks them up in the record and in the store, has a model
-generate the missing ones, and stores each as it arrives. Also finds the parts of an answer.
+generate the missing ones, and stores each as it arrives. Also finds the reasoning and the blocks of
+code in an answer.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
 ``complete`` or ``score`` and never call a model directly. There are three exceptions: training;
@@ -47,8 +48,8 @@ class Prompt:
 
     ``choices`` are the names (identifiers) with which the answer may begin. None and () allow any
     beginning. Only local models that do not chat support ``choices``. ``place`` says where in a
-    repository the answer will be inserted. It is given only if the answer depends on it (ToolGen's
-    models query Jedi at this place), and is then part of the stored answer's key.
+    repository the answer will be inserted. A prompt has a ``place`` only if the answer depends on
+    the place (ToolGen's models query Jedi there). The place is then part of the answer's key.
     """
 
     id: str

@@ -3,7 +3,7 @@
 (``models.fast`` has a faster way for some models on a CPU).
 
 As in gpt-fast, all prompts are read once, and then each step adds one token to every row. The loop
-offers more than ``generate`` of Transformers:
+is used in place of ``generate`` of Transformers, because it offers all of this:
 
 - The prompts of a batch may be *different*.
 - Stop rules can end a row during decoding.
@@ -213,7 +213,9 @@ class DecodingRow:
     given: list[int] = field(default_factory=list)
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
-        """Reset the answer to its empty state, before the first token and after memory ran out."""
+        """Reset the answer to its empty state. Called before the first token, and again if memory
+        ran out.
+        """
         self.tokenizer = tokenizer
         self.tail = self.before[-TAIL:]
         self.over = decoding.stopper()
@@ -226,8 +228,8 @@ class DecodingRow:
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
         if decoding.temperature > 0:
-            # Random numbers in [0, 1): one for each token, and an additional one. With the latter,
-            # a finished row draws tokens that are ignored, until it leaves the batch.
+            # Random numbers in [0, 1): one for each token, and one more, with which a finished row
+            # draws tokens until it leaves the batch. These tokens are ignored.
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)
 
@@ -312,8 +314,8 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the probabilities ``chances`` (rows, vocabulary), in which unlikely tokens get zero,
-    and the margin of the cut (rows,).
+    """Set the probabilities of unlikely tokens to zero. Return the resulting probabilities, of the
+    same shape (rows, vocabulary) as ``chances``, and the margin of the cut (rows,).
 
     Tokens are kept, the likeliest first, until the sum of their probabilities has reached
     ``top_p``. Of equally likely tokens at the cut, the first in the vocabulary are kept. The margin

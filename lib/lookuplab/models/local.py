@@ -294,8 +294,8 @@ class LocalModel:
         # If the variable is not set (in JupyterLab, for example), torch would start too many
         # threads, because it does not know how many processors this job may use.
         if "OMP_NUM_THREADS" not in os.environ:
-            # several threads would mostly wait for each other in a model as small as a mini model,
-            # even for minutes if other programs run at the same time
+            # In a mini model, which is small, several threads would mostly wait for each other. If
+            # other programs run at the same time, the threads would even wait for minutes.
             most = 1 if is_mini(self.place) else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
@@ -359,9 +359,10 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return the ``device_map`` for Transformers. This is the option's value, if it is set, or
-        None without graphics cards. Quantised weights get "sequential". Other weights are all put
-        on the card with the most free memory, if they fit there, and otherwise get "auto".
+        """Return the ``device_map`` for Transformers. If the option is set, return its value. If
+        there are no graphics cards, return None. For quantised weights, return "sequential". If
+        other weights fit on one card, put them all on the card with the most free memory;
+        otherwise return "auto".
 
         Raises UserError if the weights, together with the cache of one answer, do not fit into the
         memory that this job may use. No weights are read for this.
@@ -445,7 +446,7 @@ class LocalModel:
 
     @cached_property
     def names(self) -> NameTries:
-        """Return the object that makes constraints to given names for this model."""
+        """Return the object that makes this model's constraints to given names (``tokens``)."""
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
@@ -533,7 +534,7 @@ class LocalModel:
             before: list[int] = []
             if self.causal:
                 before = ids
-                # some tokenizers would give a text of its own a leading blank
+                # if the text were tokenised alone, some tokenizers would put a blank before it
                 added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
                 self.fit(prompt.id, ids + added[1:], Decoding())
             if added:

@@ -71,7 +71,7 @@ REFUSABLE = {  # parameter that some models refuse -> what happens then
     "seed": "left out",
     "stop": "answers are cut here",
 }
-MAX_STOP_STRINGS = 4  # OpenAI's limit; the returned text is cut at any further stop strings here
+MAX_STOP_STRINGS = 4  # OpenAI's limit; this module cuts answers at further stop strings itself
 # the largest size of a reply is BYTES bytes, and TOKEN_BYTES more for each token that was requested
 BYTES, TOKEN_BYTES = 2**20, 2**12
 LOOPBACK = r"localhost|127\..*|0\.0\.0\.0|::1"  # names and addresses of this machine itself
@@ -269,8 +269,8 @@ class RemoteModel:
                     event_hooks={"response": [self._limit_response]},
                 ),
             )
-        # raised if the environment names a proxy with an invalid address, or one for which a Python
-        # package is missing
+        # raised if the environment names a proxy with an invalid address, or a proxy for which a
+        # Python package is missing
         except (ImportError, ValueError) as error:
             raise UserError(
                 f"cannot use the proxy that the environment names: {error}; for a server that "
@@ -485,7 +485,7 @@ def content_text(content: Any) -> str:
 
 
 def logprob_pairs(given: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Return (token, log-probability) pairs as a reply has them. None stands for a token or a
+    """Return a reply's (token, log-probability) pairs, unchecked. None stands for a token or a
     log-probability that the server left out.
     """
     # the format of chat completions, which llama.cpp's server uses for other completions, too
@@ -508,8 +508,8 @@ def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
 
     def pattern(pieces: str) -> str:
         """Return a regular expression that matches the text of ``pieces``, with any non-ASCII
-        characters in the place of incomplete ones. It reads a text only once: what follows an
-        incomplete character is taken where it is found first (an atomic group).
+        characters in the place of incomplete ones. What follows an incomplete character is matched
+        where it first occurs (an atomic group), so that matching reads the text only once.
         """
         first, *others = map(re.escape, re.split(f"{UNFINISHED}+", pieces))
         return first + "".join(rf"(?>[^\x00-\x7f]+?{part})" for part in others)

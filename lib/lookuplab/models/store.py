@@ -12,8 +12,8 @@ kill at any moment loses only answers in progress. Only missing answers are writ
 therefore created with the first of them, and a store that has all answers may be read-only.
 
 Invalid answers are never stored (``AnswerStore.fault``). A row is not used if its checksum is
-wrong, because a bit was flipped, or if an earlier version of the kit stored an invalid answer in
-it. A warning then names the file, and the answer is generated again.
+wrong (for example, because a bit was flipped), or if it has an invalid answer, which an earlier
+version of the kit stored. A warning then names the file, and the answer is generated again.
 """
 
 import contextlib
@@ -66,11 +66,12 @@ NOT_NUMBERS = (
     "its logits or log-probabilities are not finite numbers (in float16, large ones overflow: "
     "use ?dtype=bfloat16 or float32)"
 )
-# types of file systems that no other machine sees, although their files do not have the number of a
-# block device: in memory, the layers of a container, and systems that spread over several disks
+# Types of file systems that belong to this machine alone, but are not on one block device: they are
+# in memory, consist of the layers of a container, or spread over several disks. The device number
+# of their files is therefore not that of a block device.
 LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay", "btrfs", "zfs", "bcachefs")
 # errors that are raised in a folder where nothing can be written; locks cannot be tried there, but
-# reading answers needs none
+# reading answers needs no locks
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
 # KEEP inserts a row. It replaces an existing row with the same key if the existing row was written
@@ -321,9 +322,9 @@ class AnswerStore:
         return found
 
     def present(self, keys: Iterable[str] | None = None) -> set[str]:
-        """Return those of the keys that have a row in the file. Without ``keys``, return all keys
-        that have one. Rows that were already found to be damaged do not count. The content of the
-        rows is not read.
+        """Return those of the ``keys`` that have a row in the file; without ``keys``, return all
+        keys in the file. Rows that were already found to be damaged do not count. The content of
+        the rows is not read.
         """
         query = f"SELECT key FROM {self.name}"
         with self._readable_errors():
@@ -423,8 +424,8 @@ class AnswerStore:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
             advice = "nothing that was stored is lost; LOOKUPLAB_STORE names another file"
-            # exactly this type means that the file is damaged; a full disk or another process, say,
-            # would raise a subclass
+            # exactly this type means that the file is damaged; a full disk or another process's
+            # lock, for example, would raise a subclass
             if type(error) is sqlite3.DatabaseError:
                 advice = "restore it from a copy, or name another file (LOOKUPLAB_STORE)"
             raise UserError(f"store of {self.name} {self.path}: {error} ({advice})") from None

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # an answer's tokens are decoded together with this many tokens at the end of the prompt, because a
 # token at the beginning of a text may be decoded differently
 TAIL = 8
-# texts after which a continuation can be tokenised instead of after the prompt, because tokenizers
-# do not merge the end of these texts with the continuation
+# If a continuation cannot be tokenised after the prompt, it is tokenised after one of these texts.
+# Tokenizers do not merge the end of such a text with the continuation.
 ANCHORS = ("", "\n", "(", "=")
 UNFINISHED = "\ufffd"  # the replacement character: what an incomplete UTF-8 character decodes to
 
@@ -66,8 +66,8 @@ def speller(
     tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
 ) -> Callable[[int], str | None]:
     """Return a function that decodes the tokens that follow ``before`` one by one. Call it with
-    each token in turn. It returns the text that the token adds, or None if there is none: an
-    incomplete character is held back until a later token completes it.
+    each token in turn. It returns the text that the token adds, or None if the token adds no text.
+    An incomplete character is held back until a later token completes it.
     """
     from tokenizers.decoders import DecodeStream
 
@@ -163,8 +163,8 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """Makes constraints to names for one model, and caches the tokens of each name. The tokens also
-    depend on how the prompt ends, so the end of the prompt is part of the cache's key.
+    """Makes constraints that restrict the answers of one model to given names. Caches the tokens of
+    each name. The tokens also depend on how the prompt ends, so the cache's key includes its end.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -176,7 +176,7 @@ class NameTries:
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """Return a constraint that makes the answer of one row begin with one of the names.
-        ``prompt_ids`` are the tokens that the answer continues, [] if it begins a text.
+        ``prompt_ids`` are the tokens that the answer continues, or [] if the answer begins a text.
 
         No tokenizer of a code model merges a name with the line before it, so the name's tokens
         depend only on the prompt's tokens after the last line break. All prompts whose last line is

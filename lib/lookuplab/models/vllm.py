@@ -91,8 +91,8 @@ class Running:
         return scores
 
 
-# request id -> row in the engine. RowConstraints finds rows here, because vLLM creates that object
-# itself and passes it only request ids.
+# request id -> row in the engine. RowConstraints finds the rows here, because vLLM itself creates
+# the RowConstraints and gives them only request ids.
 RUNNING: dict[str, Running] = {}
 
 
@@ -177,8 +177,8 @@ class VllmModel(LocalModel):
             yield {"model": place, "revision": revision}
 
     def _check_constrainable(self) -> None:
-        """Raise UserError if constraints cannot be applied. This is so if vLLM chooses tokens in
-        other processes, which do not have the rows, or chooses several tokens at once.
+        """Raise UserError if constraints cannot be applied. vLLM must choose tokens in this
+        process, because other processes do not have the rows, and must choose them one by one.
         """
         parallel = self.engine.vllm_config.parallel_config
         if (
@@ -263,7 +263,7 @@ class VllmModel(LocalModel):
         return {"prompt_token_ids": read}, SamplingParams(
             temperature=decoding.temperature,
             top_p=decoding.top_p,
-            # another seed for a row that enters again, which must not draw the same numbers again
+            # a row that enters again gets another seed, so that it draws other numbers than before
             seed=(row_seed(row, decoding) + len(row.tokens)) % 2**32,
             max_tokens=1 if row.given else row.limit - len(row.tokens),
             logprobs=2,
@@ -279,8 +279,8 @@ class VllmModel(LocalModel):
     def _read_tokens(
         self, output: "RequestOutput", decoding: Decoding, end_of_text: frozenset[int]
     ) -> DecodingRow:
-        """Append the tokens in ``output``, which a step of the engine returned for one row, to that
-        row. Stop when the row ends or waits for another program. Return the row.
+        """Append tokens to a row, and return the row. ``output`` has the tokens that a step of the
+        engine chose for this row. Stop when the row ends or waits for another program.
         """
         running = RUNNING[output.request_id]
         (written,) = output.outputs

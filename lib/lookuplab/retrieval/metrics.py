@@ -18,7 +18,8 @@ Floats = NDArray[Any]
 
 class Places(NamedTuple):
     """The ranks of the relevant documents in the rankings of n queries, down to rank k. Where
-    scores are tied, ranks are known only as probabilities; without ties, these are 0 or 1.
+    scores are tied, ranks are known only as probabilities; without ties, all probabilities are 0
+    or 1.
 
     - ``each``, (n, k): the probability that the document at a rank is relevant.
     - ``first``, (n, k): the probability that the document at a rank is the first relevant one.
@@ -57,7 +58,8 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
     for scores, relevant, number in lines:
         depth = min(k, int((scores > -np.inf).sum()))
         least = np.partition(scores, -depth)[-depth] if depth else np.inf
-        # the groups of equal scores, best first, because np.unique sorts upwards
+        # the groups of equal scores; the scores are negated, because np.unique sorts upwards and the
+        # best group must come first
         values, sizes = np.unique(-scores[scores >= least], return_counts=True)
         mine = -scores[relevant]
         hits = np.bincount(np.searchsorted(values, mine[mine <= -least]), minlength=len(values))

@@ -121,7 +121,8 @@ def code_words(code: str) -> list[str]:
     """Return the words of Python code in the order of their occurrence: the words in identifiers
     and comments, the keywords ``for`` and ``while``, and the binary operators in OPERATORS.
 
-    If the code does not parse (Python 2, a fragment), only the parts that do parse have words.
+    If the code does not parse as a whole (Python 2, a fragment), the words of the parts that parse
+    are returned.
     """
     words: list[str] = []
     stack = [SNIPPET_PARSER.parse(code.encode()).root_node]
@@ -144,7 +145,7 @@ def _words_of(node: Node) -> list[str]:
 
 
 class Wordless(UserError):
-    """Raised by a ranker if none of its documents has a word, so that it could not rank them."""
+    """Raised if none of a ranker's documents has a word, because the ranker cannot rank them."""
 
 
 class Ranker(ABC):
@@ -178,8 +179,8 @@ class Ranker(ABC):
         hidden: Mapping[str, Collection[str]],
     ) -> Places:
         """Return the ranks of the relevant documents among the first ``k`` for each query, as input
-        for ``metrics``. ``relevant`` and ``hidden`` map a query's id to ids of documents; hidden
-        documents are not ranked for this query.
+        for ``metrics``. ``relevant`` and ``hidden`` map a query's id to ids of documents. A
+        query's hidden documents are left out of its ranking.
         """
         at = {name: place for place, name in enumerate(self.ids)}
 
@@ -217,9 +218,9 @@ class Bm25(Ranker):
 
     rank-bm25 scores all documents anew for every query. This class scores every pair of a word and
     a document once, in the constructor. These scores do not include the word's weight (IDF), which
-    multiplies them only when a query is scored; without it, few scores differ, and they take little
-    memory. ``words`` splits a query into words; a word that occurs twice in a query counts twice.
-    Raises Wordless if no document has a word.
+    multiplies them only when a query is scored: without the weight, there are few different scores,
+    and they take little memory. ``words`` splits a query into words; a word that occurs twice in a
+    query counts twice. Raises Wordless if no document has a word.
     """
 
     def __init__(
@@ -236,11 +237,12 @@ class Bm25(Ranker):
         lengths = np.array([len(documents[name]) for name in self.ids])
         every = chain.from_iterable(documents[name] for name in self.ids)
         pairs = np.fromiter(map(self.numbers.__getitem__, every), np.int64)
-        # ``holders`` and ``kinds`` are lists of postings, word after word: a document that contains
-        # the word, and the place of its score in ``impacts``. The postings of word i are those from
-        # ``starts[i]`` to ``starts[i + 1]``. ``impacts`` are scores before the word's weight
-        # multiplies them. They depend only on how often the word occurs and on the document's
-        # length. There are so few different ones that a place takes one or two bytes.
+        # A posting says that a document contains a word. All postings of word 0 come first, then
+        # those of word 1, and so on: those of word i are from ``starts[i]`` to ``starts[i + 1]``.
+        # ``holders`` has each posting's document, and ``kinds`` the index of its score in
+        # ``impacts``. ``impacts`` are the different scores without the words' weights. A score
+        # depends only on how often the word occurs and on the document's length, so there are few
+        # different scores, and an index takes one or two bytes.
         pairs *= len(lengths)
         pairs += np.repeat(np.arange(len(lengths)), lengths)
         pairs, counts = np.unique(pairs, return_counts=True)
@@ -342,7 +344,7 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, Floats]) -> Cosine:
         return [vectors.get(word, zeros) for word in words]
 
     def encode(queries: Sequence[str]) -> Floats:
-        # a sum has the same direction as the mean, and the cosine depends on nothing else
+        # the sum in place of the mean: both have the same direction, and so the same cosine
         return np.array([sum(vectors_of(query_words(query)), zeros) for query in queries])
 
     def weighted() -> Floats:
@@ -423,7 +425,7 @@ def sentence_encoder(name: str) -> "SentenceTransformer":
 
 def train_words(lines: Sequence[Sequence[str]], folder: Path, **changes: float) -> None:
     """Train fastText on tokenised lines, and write the word vectors to a folder in half precision.
-    The list of words is written last, so that a folder with this list is complete. ``changes``
+    The list of words is written last, so a folder that has this list is complete. ``changes``
     override settings in FASTTEXT.
     """
     with needs("words", " (with Python 3.13 or older)"):
@@ -437,7 +439,7 @@ def train_words(lines: Sequence[Sequence[str]], folder: Path, **changes: float) 
 
 
 def load_words(folder: Path) -> dict[str, Floats]:
-    """Return {word: vector} as ``train_words`` wrote it. A vector is (d,) float32. Raises UserError
+    """Return the word vectors that ``train_words`` wrote, as {word: (d,) float32}. Raises UserError
     if the folder has no word vectors.
     """
     try:

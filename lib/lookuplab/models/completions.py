@@ -149,8 +149,8 @@ class Completion:
     ``token_logprobs`` are natural logarithms of probabilities at temperature 1, or None if an
     endpoint returns none. ``finish_reason`` says what ended the answer: ``"eos"`` (the model
     itself), ``"stop"`` (a stop string or rule), ``"length"`` (the limit of tokens) or, for a
-    continuation that was only scored, ``"scored"``. If it is ``"eos"``, a local model's last token
-    is the end-of-text token, which adds no text, like every special token. If it is ``"stop"``,
+    continuation that was only scored, ``"scored"``. After ``"eos"``, a local model's last token
+    is the end-of-text token, which adds no text, like every special token. After ``"stop"``,
     ``text`` contains the last token in full, even if the answer ended in the middle of the token.
     ``prompt_tokens`` is the number of prompt tokens that the model read, and ``prompt_dropped`` the
     number of prompt tokens that truncation removed.

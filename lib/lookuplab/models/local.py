@@ -67,8 +67,8 @@ UNUSED = re.compile(
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
 )
 LONG = 2048  # memory must suffice for a prompt and an answer of this many tokens in all
-# A model is put on one graphics card only if the card's free memory is at least this many times the
-# size of the weights, because answering takes memory, too.
+# A model is put on one GPU only if the GPU's free memory is at least this many times the size of
+# the weights, because answering takes memory, too.
 ROOM = 1.25
 BATCH_ROWS = 128  # the default of ``batch_size``
 # the date that a chat template gets if it asks for today's date; the default in Llama's templates
@@ -360,8 +360,8 @@ class LocalModel:
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
         """Return the ``device_map`` for Transformers. If the option is set, return its value. If
-        there are no graphics cards, return None. For quantised weights, return "sequential". If
-        other weights fit on one card, put them all on the card with the most free memory;
+        there is no GPU, return None. For quantised weights, return "sequential". If
+        other weights fit on one GPU, put them all on the GPU with the most free memory;
         otherwise return "auto".
 
         Raises UserError if the weights, together with the cache of one answer, do not fit into the
@@ -374,7 +374,7 @@ class LocalModel:
         if self.device_map:
             return self.device_map
         if self.quantization_config or hasattr(self.config, "quantization_config"):
-            # Transformers then fills one card after the other; it knows the size of quantised
+            # Transformers then fills one GPU after the other; it knows the size of quantised
             # weights, which the code below does not
             return "sequential" if free else None
         weights = 0

@@ -87,12 +87,12 @@ class Recipe:
 
     ``loss_on`` says on which tokens of a decoder the loss is computed: "answer" (the body),
     "function" (the body and the signature, the paper's F_aug) or "all" (the docstring as well).
-    ``validation`` is the number of pairs, chosen by the seed, that are held out of training. If it
-    is above 0, the result is the checkpoint with the lowest loss on these pairs; otherwise it is
-    the last checkpoint. ``bf16`` computes in bfloat16 (autocast); with LoRA, the frozen weights are
-    bfloat16, too. ``group_by_length`` puts pairs of similar length into the same batch, which saves
-    padding but changes the order. ``checkpoint_activations`` saves memory: activations are not
-    kept, but computed again in the backward pass.
+    ``validation`` is the number of pairs, chosen by the seed, that are held out of training. If
+    there are any, the result is the checkpoint with the lowest loss on these pairs; otherwise the
+    result is the last checkpoint. ``bf16`` computes in bfloat16 (autocast); with LoRA, the frozen
+    weights are bfloat16, too. ``group_by_length`` puts pairs of similar length into the same batch,
+    which saves padding but changes the order. ``checkpoint_activations`` saves memory: activations
+    are not kept, but computed again in the backward pass.
     """
 
     epochs: int = 10
@@ -376,7 +376,7 @@ def prepare(module: Any, recipe: Recipe, token: int | None = None) -> Any:
     on ``recipe.lora_targets``, by default the attention's four projections.
 
     With LoRA, the row of a new ``token`` in the embedding is trained as well. If the head has
-    weights of its own, the token's row in the head is trained, too; if it stayed random, the token
+    weights of its own, the token's row in the head is trained, too: with a random row, the token
     would hardly ever have the largest logit. With ``recipe.lora_embeddings``, all rows of embedding
     and head are trained instead.
     """

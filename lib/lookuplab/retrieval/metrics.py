@@ -58,8 +58,8 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
     for scores, relevant, number in lines:
         depth = min(k, int((scores > -np.inf).sum()))
         least = np.partition(scores, -depth)[-depth] if depth else np.inf
-        # the groups of equal scores; the scores are negated, because np.unique sorts upwards and the
-        # best group must come first
+        # the groups of equal scores; the scores are negated, because np.unique sorts upwards and
+        # the best group must come first
         values, sizes = np.unique(-scores[scores >= least], return_counts=True)
         mine = -scores[relevant]
         hits = np.bincount(np.searchsorted(values, mine[mine <= -least]), minlength=len(values))

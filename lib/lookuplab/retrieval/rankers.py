@@ -271,7 +271,7 @@ class Bm25(Ranker):
 
 def _weights(holders: list[int], documents: int) -> Floats:
     """Return the weight (IDF) of each word, (words,) floats, as rank-bm25 computes it. ``holders``
-    are the numbers of documents that contain each word; ``documents`` is the number of documents.
+    says in how many documents each word occurs; ``documents`` is the number of documents.
 
     A word in more than half of the documents would have a negative weight. Its weight is EPSILON
     times the mean weight instead.
@@ -309,8 +309,8 @@ def normalise(vectors: Floats) -> Floats:
 
 @dataclass
 class Ensemble(Ranker):
-    """Ranks documents by ``weight`` times the cosine with their code, plus the cosine with their
-    description (StackOverflow paper, Sections 3 and 4.3).
+    """Ranks documents by ``weight`` times the cosine of the query and the document's code, plus the
+    cosine of the query and the document's description (StackOverflow paper, Sections 3 and 4.3).
 
     The paper does not say to which of the two cosines its WEIGHTS apply. We weight the code, as
     Heyman and Van Cutsem's notebook does. Both rankers have the same documents.

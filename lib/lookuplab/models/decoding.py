@@ -69,9 +69,9 @@ def decode_rows(
     """Decode the rows in batches, in the given order (longest prompts first). About once a second,
     yield the answers that have ended, so that a killed process loses only answers in progress.
 
-    A batch has at most ``batch_size`` rows. On a CPU, ``CPU_TOKENS`` limits it, too. If memory runs
-    out, the unfinished rows of the batch start again in batches of half the size, and later batches
-    are no larger. Raises UserError if a single row does not fit. A row whose tool has failed
+    A batch has at most ``batch_size`` rows. On a CPU, ``CPU_TOKENS`` is another limit. If memory
+    runs out, the unfinished rows of the batch start again in batches of half the size, and later
+    batches are no larger. Raises UserError if a single row does not fit. A row whose tool has failed
     (``tokens.Lost``) is reported and left out.
 
     The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run

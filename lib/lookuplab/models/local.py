@@ -582,8 +582,8 @@ class LocalModel:
 
     @property
     def _template(self) -> str:
-        """Return the chat template. If the template asks for today's date, it is changed so that it
-        always gets ``TODAY``, whatever date format it asks for.
+        """Return the chat template. A template that asks for today's date is changed: it always
+        gets ``TODAY`` in one format, whatever format it asks for.
         """
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:

@@ -215,8 +215,8 @@ def _comparable(text: str) -> str:
 
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     """Compare the recorded answer ``old`` with the answer ``new``. Return a text for each
-    difference, and whether a near tie may explain the differences. The latter is True if there are
-    differences and ``old`` is a near tie.
+    difference, and whether a near tie may explain the differences. This second value is True if
+    there are differences and ``old`` is a near tie.
 
     Log-probabilities and margins may differ by less than ``NEAR_TIE_MARGIN``. Their last digits
     depend on the processor and on the batch, and an audit forms other batches than the record did.

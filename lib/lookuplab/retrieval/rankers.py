@@ -46,7 +46,7 @@ STOP_WORDS = frozenset(
 HOW_TO = re.compile(
     r"^\s*(how to|how do (i|you)|how does one|(the )?best way to|(how )?can (you|i))\s+", re.I
 )
-# characters of scripts that put no spaces between words: Thai, Chinese, Japanese and similar ones
+# characters of scripts that put no spaces between words, such as Thai, Chinese and Japanese
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
 )

@@ -71,7 +71,7 @@ def decode_rows(
 
     A batch has at most ``batch_size`` rows. On a CPU, ``CPU_TOKENS`` is another limit. If memory
     runs out, the unfinished rows of the batch start again in batches of half the size, and later
-    batches are no larger. Raises UserError if a single row does not fit. A row whose tool has failed
+    batches are no larger. Raises UserError if a single row does not fit. A row whose tool failed
     (``tokens.Lost``) is reported and left out.
 
     The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run

@@ -84,8 +84,8 @@ def pytest_xdist_setupnodes(config, specs):
 
 @pytest.fixture(scope="module", autouse=True)
 def frozen():
-    """Exempt everything that is there before a module's tests from garbage collection. Otherwise
-    every local model would need a second to collect garbage before it loads.
+    """Exempt all objects that exist before a module's tests from garbage collection. Otherwise the
+    collection before a local model loads would take a second each time.
     """
     gc.collect()
     gc.freeze()
@@ -244,7 +244,9 @@ def scripted():
 
 
 def start_notebooks(requests):
-    """Be the process from which notebooks are forked, as soon as one is requested."""
+    """Wait for the first request. Then turn this process into the one from which notebooks are
+    forked.
+    """
     if not requests.recv(1, MSG_PEEK):
         return
     os.dup2(requests.fileno(), 0)
@@ -266,8 +268,8 @@ def start_notebooks(requests):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
-    """Fork the process from which notebooks are forked before any test has changed this process.
-    This process has already imported what takes longer than the notebooks of most tests.
+    """Fork the process from which notebooks are forked. This happens before any test has changed
+    this process, and after the slow imports, which take longer than the notebooks of most tests.
     """
     if any("starter" in item.fixturenames for item in session.items):
         ours, theirs = socketpair(type=SOCK_SEQPACKET)
@@ -283,8 +285,8 @@ def pytest_runtestloop(session):
 
 @pytest.fixture(scope="session")
 def starter(request):
-    """Return a function that takes the place of ``runner.starter``. All tests of this process share
-    the process from which notebooks are forked.
+    """Return a function to use in place of ``runner.starter``. All tests of this process share one
+    process from which notebooks are forked.
     """
     process, requests = request.config.stash[STARTER]
     with requests:

@@ -88,7 +88,9 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
 
 
 def test_the_index_of_pytorch_is_asked_for_torch_alone():
-    """If the index could not be reached, pip would try it again and again for each package."""
+    """If pip asked this index for every package, an index that cannot be reached would be tried
+    several times for each of them.
+    """
     plan = subprocess.check_output(["make", "-n", "-B", "test", "TORCH=cpu"], cwd=ROOT, text=True)
     asking = re.findall(r"constraints.txt (\S+) .*download.pytorch.org/whl/cpu$", plan, re.M)
     assert asking == ["torch==2.13.0"] and plan.count("download.pytorch.org") == 1

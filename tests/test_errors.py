@@ -66,7 +66,7 @@ def test_an_error_of_the_disk_is_one_line(number):
 
 
 def test_a_path_that_cannot_be_read_as_a_folder_is_one_line():
-    """For example, some paths in /proc cannot be read, if a user names the root of the disk."""
+    """For example, a user names the root of the disk, and some paths in /proc cannot be read."""
     assert "cannot use x: Invalid argument" in explain(OSError(22, "Invalid argument", "x"))
 
 

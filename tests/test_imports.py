@@ -107,7 +107,7 @@ LIGHT = {
             r"|lookuplab\.run\.(notebooks|commands\.)",
         )
     ],
-    # each takes two seconds to import, and judging finished runs does not need them
+    # pages about finished runs need none of the libraries that take two seconds to import
     "pages": [(COMMAND.format(name), FINISHED) for name in ("claims", "results")],
 }
 LOADED = """

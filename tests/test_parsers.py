@@ -76,8 +76,8 @@ def kept(file):
 
 
 def locked(file):
-    # without the second that ``hold_lock`` waits for a process that has not yet written into its
-    # lock
+    # ``hold_lock`` waits a second for a process that has not yet written into its lock file; here
+    # it does not sleep
     with patch("lookuplab.work.time.sleep"), hold_lock(file.with_name("x"), "writes"):
         pass
 

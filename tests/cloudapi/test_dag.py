@@ -107,8 +107,8 @@ ac 3 abc bde True"""
 
 @pytest.mark.parametrize("line", HITS.splitlines())
 def test_hits_hold_a_target_and_misses_none(monkeypatch, line):
-    """A line gives the acceptable APIs, the number of documents, the hit, the miss, and whether the
-    retriever itself found a target.
+    """Each ``line`` of HITS has the acceptable APIs, the number of documents, the documents of a
+    hit, the documents of a miss, and whether BM25 itself found a target.
     """
     targets, k, hit, miss, found = line.partition("#")[0].split()
     monkeypatch.setattr(Bm25, "rank", lambda _, ids, k: {id: [*"abcdef"[:k]] for id in ids})
@@ -131,7 +131,7 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
     # the model called another API for the last task
     assert list(found.retrieved) == [True, True, False]
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
-    for text in again:  # the first prompt below documentation, without the first answer
+    for text in again:  # documentation, then the first prompt; the first answer is not shown
         assert text.startswith('"""\n') and text.endswith(TASKS[1].prompt)
         assert "object_get" not in text
     assert len(again) == 2

@@ -223,11 +223,11 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     few, many_rows = (threshold_rows(passes, GRID, 50) for passes in (PASSES, many(500)))
     assert [row["value"] for row in few[:3]] == [0.41, 0.41, 0.6]
     assert few[0]["ci_low"] <= 0.41 <= few[0]["ci_high"]
-    # with six tasks, a loss at any other threshold may go unnoticed; with 3,000 it may not
+    # six tasks cannot rule out that any other threshold, too, loses at most a point; 3,000 tasks can
     for rows, ends in (few, [(0, 0.41), (0.41, 1)]), (many_rows, [(0.41, 0.41), (0.6, 0.6)]):
         assert [(row["ci_low"], row["ci_high"]) for row in rows[1:3]] == ends
-    # the largest falls: in class low, half a task is gained and nothing is lost; in class high, the
-    # validity of both tasks is halved at the end
+    # The largest fall of each class. In class low, half a task is gained and nothing is lost. In
+    # class high, the validity of both tasks is halved at the last threshold.
     assert [row["value"] for row in few[3:]] == pytest.approx([50, 25, 0, 25])
 
 

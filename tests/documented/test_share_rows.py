@@ -1,4 +1,6 @@
-"""Tests which seeds count, and the share from which a specification is worth its tokens."""
+"""Tests which seeds are counted, and from which share of documented texts on a specification is
+worth its tokens.
+"""
 
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from lookuplab_notebooks.documented.share_rows import answers, worth_from
 @pytest.mark.parametrize(
     ("lows", "said"),
     [
-        ([1, -1, 1], "from share 1 on"),  # not from 0 on, because 1/16 is larger and not worth it
+        ([1, -1, 1], "from share 1 on"),  # not from 0 on: it is not worth it at 1/16
         ([-1, 1, 1], "from share 1/16 on"),
         ([1, 1, -1], "at no share"),
     ],

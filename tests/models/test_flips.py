@@ -27,8 +27,8 @@ def test_any_flipped_bit_in_a_store_is_named_or_harmless(kind, request, tmp_path
     data = file.read_bytes()
     key = keys[1].encode()
     row = data.index(key)
-    # late in the key, so that the row keeps its place in the index; in the text, whose byte is then
-    # no text; and in the checksum
+    # (byte, bit) of three flips: late in the key, so that the row keeps its place in the index; in
+    # the text, where the flipped byte is no valid UTF-8; and in the checksum
     parts = [(row + len(key) - 3, 0), (row + len(key), 7), (data.index(b"\n", row) + 1, 0)]
     draw = random.Random(0)
     for number in range(len(parts) + request.config.getoption("--flips")):

@@ -248,8 +248,8 @@ def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monk
     found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
     for key, one in answers(plain, SHORT).items():
         assert found[key].token_ids == one.token_ids
-    # between two tokens of a row, each of the other batches has a forward pass; batches that begin
-    # then also have their first
+    # Between two tokens of a row, each of the other batches has one forward pass. A batch that
+    # begins in between has two.
     passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
     assert passes == {4, 5, 6, 7}
 
@@ -523,8 +523,8 @@ vision_tower.patch.weight model.layers.0.attn.k_scale""".split()
 
 
 def test_weights_and_a_special_token_that_the_prompt_needs_not_do_no_harm(tmp_path):
-    """The tokens for infilling of CodeLlama-Python, and for pictures of Gemma 3, have no row in the
-    embedding.
+    """For example, the embeddings of CodeLlama-Python have no row for the tokens for infilling, and
+    those of Gemma 3 have no row for the tokens for pictures.
     """
     save(tmp_path, "llama", vocabulary=0)
     with_token(True)(tmp_path)

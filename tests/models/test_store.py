@@ -20,15 +20,15 @@ from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore
 
 @pytest.fixture(params=["on a disk", "where machines share files"])
 def place(request, tmp_path):
-    """Return a folder for ``s.sqlite``. It is on a disk of this machine, or like a file system
-    without locks, where a store keeps using the journals that it has.
+    """Return a folder for ``s.sqlite``: an empty one, as on a disk of this machine, or one that
+    already has journals, as on a file system without locks. A store keeps using such journals.
     """
     if request.param != "on a disk":
         (tmp_path / "s.sqlite.journals").mkdir()
     return tmp_path
 
 
-# Those that are killed write journals, and those that continue write a database.
+# On a shared file system, a process that is killed leaves its journal behind.
 @pytest.mark.parametrize("place", ["where machines share files"], indirect=True)
 def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(place):
     store, log = place / "s.sqlite", place / "log"

@@ -352,8 +352,8 @@ SLURM_ARRAY_TASK_STEP=2
 
 @pytest.mark.parametrize("line", PARTS.splitlines())
 def test_a_process_knows_its_part(monkeypatch, line):
-    """A line gives (the process's number, the number of processes, whether it draws), and the
-    ``--shard`` or the variables from which they follow.
+    """Each ``line`` of PARTS has (the process's number, the number of processes, whether this
+    process draws), and the ``--shard`` or the environment variables that decide this.
     """
     part, _, given = line.partition(")")
     words = shlex.split(given, comments=True)

@@ -71,8 +71,8 @@ def failed(server, solution, foreign, *imports):
     assert not outcome.passed and outcome.error
     assert Path(foreign["file"]).read_text() == "of the user"
     assert not Path(foreign["home"], "written by a hostile program").exists()
-    # the same imports, because the server drops imports that a program does not have, and would
-    # need to repeat them for the next solution
+    # The right solution has the same imports. Otherwise the server would drop the imports, and have
+    # to repeat them for the next hostile solution.
     assert server.run(program(RIGHT, *imports)).passed
     return outcome.error
 
@@ -105,8 +105,8 @@ def test_a_program_leaves_nothing_for_the_next(server):
 
 
 def test_what_the_test_wrote_reaches_the_solution_which_cannot_change_it(server):
-    """The files are also in a subfolder, are deleted between two calls, and are written again by
-    the solution.
+    """Some of the files are in a subfolder. The test deletes one between two calls of the solution,
+    and the solution writes it again.
     """
     text = """
 import os

@@ -25,8 +25,8 @@ def test_the_instrument_is_worth_the_weaker_of_readers_and_rule():
 
 
 def test_kappa_and_weighted_share_are_those_computed_by_hand():
-    """Of four answers, both readers call one near, and one reader calls a second one near. By
-    chance, they would agree on half of the answers.
+    """Of four answers, the first reader calls two near, and the second reader calls one of these
+    two near. By chance, they would agree on half of the answers.
     """
     first, second = pd.Series([1, 1, 0, 0], dtype=bool), pd.Series([1, 0, 0, 0], dtype=bool)
     found = agreement.kappa(first, second, pd.Series(range(4)))

@@ -43,7 +43,7 @@ QUERIES = [Query("0", "0", ("a",)), Query("1", "1", ("a",)), Query("2", "2", ("a
 
 
 class Given(Ranker):
-    """Ranks "a" after as many other documents as the query says, plus ``late`` more."""
+    """Puts "a" below int(query) + ``late`` of the other documents."""
 
     def __init__(self, late: int):
         self.ids = ["a", "b", "c", "d", "e"]
@@ -56,8 +56,8 @@ class Given(Ranker):
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
     values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
     rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])
-    # the good ranker puts "a" at 1, 2 and 3; "b", which is also relevant to the third query, comes
-    # before it
+    # the good ranker puts "a" at ranks 1, 2 and 3; for the third query, "b" is also relevant, and
+    # has rank 1
     found = rows.value.to_dict()
     assert found["good", "mrr_at_20"] == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert found["good", "success_at_1"] == pytest.approx(2 / 3)

@@ -58,7 +58,7 @@ def end_analyser(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[False, True])
 def contained(request, monkeypatch):
-    """Return whether the analysers' workers are to run in a sandbox. They then do."""
+    """Return whether the analysers' workers run in a sandbox, and make it so."""
     if request.param and (reason := why_no_namespaces()):
         pytest.skip(reason)
     monkeypatch.setattr(analysers, "is_contained", lambda _: request.param)

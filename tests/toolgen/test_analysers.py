@@ -78,7 +78,7 @@ def test_processes_have_one_parent_and_none_answers_that_was_asked_within_someth
     ],
 )
 def test_what_is_lost_is_asked_again_in_new_processes(who, tmp_path, monkeypatch, code, reason):
-    """What the first process has kept may be the reason for the failure."""
+    """A new process is asked, because something that the old one has kept may cause the failure."""
     monkeypatch.setattr(analysers, "LIMIT", 0.3)
     with ThreadPoolExecutor(2) as threads:
         known = [one for one, _ in threads.map(who, ["time.sleep(0.2)"] * 2)]
@@ -147,7 +147,7 @@ def start():
 
 
 def test_a_module_that_runs_without_the_guard_is_seen(analyser, tmp_path, contained):
-    """This shows that the test above can fail."""
+    """Without the guard, the module runs and leaves its mark. So the test with the guard can fail."""
     ask = analyser(OFF)
     marker = write_modules(tmp_path)
     if contained:
@@ -239,7 +239,7 @@ def _answer(_, file, __, reason):
     "reason", ["error on this machine: OSError: full", "crashed", "error in Jedi: KeyError"]
 )
 def test_what_is_lost_is_said_and_never_kept_and_is_asked_again(tmp_path, capsys, reason):
-    """If the machine lost the question, the user may refuse to go on."""
+    """If the machine is at fault for a lost question, ``strict`` raises an error."""
     store = tmp_path / "j.sqlite"
     lost = {"a": (tmp_path, "a.py", "uses", reason)}
     if not reason.startswith("error in"):

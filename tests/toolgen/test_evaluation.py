@@ -44,7 +44,7 @@ HELPERS = """def helper(x):
 
 @pytest.fixture(scope="module", autouse=True)
 def store(tmp_path_factory):
-    """Keep judgements next to a completion store of this module."""
+    """Let the tests of this module share a folder of stores for their judgements."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOKUPLAB_STORE", str(tmp_path_factory.mktemp("store") / "c.sqlite"))
         yield

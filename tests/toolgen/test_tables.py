@@ -112,7 +112,7 @@ def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fif
 def test_errors_are_counted_by_identifiers_where_no_syntax_error_hides_them(frames):
     found = numbers(repository_rows(frames))
     assert found["errors_per_100_identifiers"] == (pytest.approx(100 * 3 / 11), 11)
-    # only a counts: d uses a dependency, too, but has no verdict
+    # only a is counted: d also uses a dependency, but has no verdict
     assert found["succrate_using_percent"] == (100, 1)
     assert found["degenerate_percent"] == (25, 4)
 
@@ -135,8 +135,8 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     rows = similarity_rows(frames)
     found, tool = (numbers(rows, condition, fields) for condition in ("base", "toolgen"))
     names = [f"bleu4{part}" for part in ("_precision", "_brevity_penalty", "_length_ratio", "")]
-    # 6 of 7 words and 3 of 3 pairs agree, and one is added to each count; 7 words are compared with
-    # 14
+    # Of the prediction's n-grams, 6 of 7 words and 3 of 3 pairs agree; 1 is added to each of these
+    # counts. The prediction has 7 words, the reference 14.
     precise = (7 / 8) ** 0.25
     brief = np.exp(1 - 14 / 7)
     expected = [precise, brief, 0.5, precise * brief]

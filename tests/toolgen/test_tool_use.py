@@ -59,7 +59,9 @@ def write(tmp_path):
 def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_question_is_left_out(
     write, threshold, asked, rules
 ):
-    """By the package's rules, no mark follows the mark, although it is the most probable token."""
+    """By the package's rules, the first mark is written. No second mark follows it, although the
+    mark is the most probable token there.
+    """
     table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
     written = write(table, by(rules, min_mark_probability=threshold), ["foo", "baz"])
     free = "bar" if rules.is_package else "x"
@@ -119,8 +121,8 @@ def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_wh
 def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbable(
     write, threshold, asked, blank
 ):
-    """It is not asked before a keyword, inside a name or after a name, however improbable the token
-    is.
+    """The tool is not asked before a keyword, inside a name or after a name, however improbable the
+    token is.
     """
     table = {"=": {"if": 0.4}, "if": {"(": 0.4}, "(": {blank + "x": 0.6, blank + "foo": 0.1}}
     table |= {name: {"y": 0.4, END: 0.2} for name in (blank + "x", blank + "foo")}
@@ -146,7 +148,7 @@ BEGUN = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3, "z": 0.0
 def test_a_mark_is_answered_with_the_rest_of_names_that_begin_as_the_text_ends(
     write, table, answers, text, asked, marks
 ):
-    """If there are none, the row goes on freely."""
+    """If the tool offers no name that begins in this way, the row goes on freely."""
     written = write(table, ToolUse(), *answers)
     assert (written.text, written.asked, written.marks) == (text, asked, marks)
 

@@ -223,7 +223,7 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     few, many_rows = (threshold_rows(passes, GRID, 50) for passes in (PASSES, many(500)))
     assert [row["value"] for row in few[:3]] == [0.41, 0.41, 0.6]
     assert few[0]["ci_low"] <= 0.41 <= few[0]["ci_high"]
-    # six tasks cannot rule out that any other threshold, too, loses at most a point; 3,000 tasks can
+    # six tasks cannot rule out that any other threshold loses at most a point; 3,000 tasks can
     for rows, ends in (few, [(0, 0.41), (0.41, 1)]), (many_rows, [(0.41, 0.41), (0.6, 0.6)]):
         assert [(row["ci_low"], row["ci_high"]) for row in rows[1:3]] == ends
     # The largest fall of each class. In class low, half a task is gained and nothing is lost. In

@@ -147,7 +147,7 @@ def start():
 
 
 def test_a_module_that_runs_without_the_guard_is_seen(analyser, tmp_path, contained):
-    """Without the guard, the module runs and leaves its mark. So the test with the guard can fail."""
+    """Without the guard, the module leaves its mark, so the test with the guard can fail."""
     ask = analyser(OFF)
     marker = write_modules(tmp_path)
     if contained:

@@ -167,8 +167,8 @@ def test_only_make_lab_installs_jupyterlab(make):
 
 
 def test_uv_installs_where_there_is_one_unless_pip_knows_other_places(make, tmp_path):
-    """uv is not used if pip has settings, because uv does not read them. What uv cannot install,
-    pip tries again.
+    """uv is not used if pip has settings, because uv does not read them. If uv fails to install
+    something, pip tries it again.
     """
     (uv := tmp_path / "uv").write_text("#!/bin/sh\n")
     uv.chmod(0o755)

@@ -67,7 +67,7 @@ def test_opening_and_saving_in_jupyterlab_changes_nothing(notebook, tmp_path):
 
 @each
 def test_parameters_are_checked_before_the_work_begins(notebook):
-    """The artifact checks them. In lessons, the module that is imported first does."""
+    """The artifact checks the parameters. In lessons, the module ``course.check`` checks them."""
     code, [tagged] = code_of(notebook)
     checks = "course.check import" if notebook.paper == "course" else " = Artifact("
     at = tagged - 1 if notebook.paper == "course" else tagged + 1

@@ -133,7 +133,7 @@ DRAWN = "import matplotlib.pyplot as plt\nartifact.draw(plt.subplots()[0])"
 
 
 def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(kit, monkeypatch):
-    monkeypatch.setattr(runner, "starter", starter)  # a process with the limit below
+    monkeypatch.setattr(runner, "starter", starter)  # its processes have the limit below
     kit.notebook("counts", asks(40), kit.saves, DRAWN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     # size of the largest file that fits on the disk, in KB: first not even the answers fit, then

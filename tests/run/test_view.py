@@ -65,7 +65,7 @@ def keep(job, *asked):
 
 
 def sums(wrong):
-    """Return sums of which the model gets the numbers in ``wrong`` wrong."""
+    """Return a model's answers to six sums. It fails the sums whose numbers are in ``wrong``."""
     given = {}
     for n in range(6):
         text = MARKUP if n in wrong else str(2 * n)
@@ -95,7 +95,7 @@ def plan_of(name, parameters):
 
 
 def index(kit, name="page"):
-    """Return what a page in the checkout reads first."""
+    """Return the content of the file that a page in the checkout reads first."""
     return json.loads((kit.root / name / "index.js").read_text()[16:-2])
 
 
@@ -269,7 +269,7 @@ def test_a_page_looks_up_below_the_threshold_of_each_run(called, kit):
     # each run has nine answers, and the first three are without a document
     assert index(kit)["policies"]["dag_plus_plus"] == [0, 9, 10]
     assert [about["threshold"] for about in index(kit)["about"]] == [0.5, 0.7]
-    # how the document misled
+    # the ways in which a wrong document misled the model
     assert {*index(kit)["words"]["fault"]} == {"", "invents a name", "calls the document's API"}
 
 

@@ -63,8 +63,8 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     assert list(questions_of(changed).chosen) == ["self", "nothere"]
     for made, missing in (done, 0), (changed, 1):
         rows = [(row["value"], row["n"]) for row in call_rows({("m", "x"): made})]
-        # the rows: calls of all functions, calls per function, names that were not offered, failed
-        # calls
+        # the rows are: calls in all functions together, calls per function, names that were not
+        # offered, and failed calls
         assert rows == [(2, 1), (2, 1), (missing, 2), (0, 2)]
     # percent of the calls that were answered
     assert offer_rows({("m", "x"): done})[0]["value"] == 100

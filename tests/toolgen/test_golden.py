@@ -55,7 +55,7 @@ def test_both_packages_scores_are_ours_to_three_digits(year):
 
 
 def test_every_error_fails_the_functions_that_the_package_of_2023_fails():
-    """Two functions pass only in 2024, and two pass in both."""
+    """Two functions pass only by the package of 2024, and two pass by both packages."""
     alone = GOLDEN.passed_2023 != GOLDEN.passed_2024
     both = GOLDEN.id.str.startswith("rich/") & (GOLDEN.passed_2023 == 1)
     chosen = [*GOLDEN.index[alone], *GOLDEN.index[both][:2]]

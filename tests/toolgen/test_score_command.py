@@ -57,7 +57,9 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """The bad line is the text given here, or after "+", a good line with this field."""
+    """The bad line is the text before the bar. If the text begins with "+", the bad line is a good
+    line that is changed in the given field.
+    """
     line, words = bad.split(" | ", 1)
     line = GOOD | json.loads(line[1:]) if line[0] == "+" else line
     result = score("toolgen", [GOOD, line], "-o", "out.jsonl")

@@ -141,6 +141,6 @@ def test_any_text_has_a_similarity(prediction, reference):
 
 
 def test_a_tree_of_any_depth_is_compared():
-    """A model that repeats itself writes such lines."""
+    """Models that repeat themselves write lines of such depth."""
     _, (_, _, syntax, _) = coded(("return x" + " + x" * 1100, "return x" + " + x" * 1099))
     assert 0 < syntax < 1

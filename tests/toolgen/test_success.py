@@ -64,8 +64,8 @@ def repository(tmp_path_factory):
 def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
     repository, tmp_path, body, error
 ):
-    """The first case gives an attribute to a class of another module. The attribute must be gone
-    for the other cases.
+    """In the first case, the code sets an attribute of a class in another module. The other cases
+    must not see this attribute.
     """
     shutil.copytree(repository, copy := tmp_path / "copy")
     inserted = replaced("        " + body)

@@ -49,7 +49,7 @@ from recipes.mini.docstrings import (
 )
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
-RUN_SECONDS = 300  # for one example; the process of one that takes longer is killed
+RUN_SECONDS = 300  # for one example; if it takes longer, its process is killed
 MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
 # most characters in the source of a value, and in a value that a prompt shows
 LONGEST, PRINTED = 2000, 600

@@ -35,8 +35,8 @@ with stoppable():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
-    """The threads would wait for ten minutes. After the interrupt, they need a while to remove their
-    many files, and the command must not end before they are done.
+    """The threads would wait for ten minutes. After the interrupt, they need a while to remove
+    their many files, and the command must not end before they are done.
     """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     call = [sys.executable, "-c", WORKS]

@@ -353,6 +353,12 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
+            # the JSON file has sorted names, but a sentence may follow the order in the notebook
+            for name, value in notebook.parameters.items():
+                if isinstance(value, dict) and name in recorded:
+                    recorded[name] = {
+                        k: v for k, v in value.items() if k in recorded[name]
+                    } | recorded[name]
             # outside a notebook, displaying a figure would only print its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, made | notebook.parameters | recorded)

@@ -59,6 +59,7 @@ def pytest_addoption(parser):
     parser.addoption("--slurm", action="store_true", help="start a SLURM for tests/cluster")
 
 
+@pytest.hookimpl(optionalhook=True)  # unknown where pytest-xdist is not installed
 def pytest_xdist_auto_num_workers():
     """Let three processes share two cores, because many tests wait for other processes. Each needs
     up to three gigabytes of memory.
@@ -66,6 +67,7 @@ def pytest_xdist_auto_num_workers():
     return max(1, min(math.ceil(processors() * 1.5), free_memory() // 3_000_000_000))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config, specs):
     """If all tests run, fork the test processes (``forked``)."""
     if config.args_source != config.ArgsSource.TESTPATHS:

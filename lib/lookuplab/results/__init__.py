@@ -1,3 +1,3 @@
-"""Saves rows of numbers as artifacts and computes what follows from the rows: the comparison with
-the papers' numbers, pictures, verdicts on claims, and whether a rerun gives the same figures.
+"""Saves numbers as artifacts, compares them with the papers' numbers, draws pictures, judges the
+papers' claims, and checks whether a rerun gives the same figures.
 """

@@ -38,9 +38,10 @@ WIDTH = 120  # the largest number of characters in such a line
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure of a notebook. The provenance records the wall time from ``begun``, the
-    creation of this object, to ``save``. ``figures`` is the folder below which the files are; by
-    default, the environment decides (``place``).
+    """One table or figure of a notebook.
+
+    ``begun`` is when this object was created. ``save`` records the seconds since then. ``figures``
+    is the folder below which the files are; by default, the environment decides (``place``).
     """
 
     paper: str
@@ -59,9 +60,11 @@ class Artifact:
     @cached_property
     def place(self) -> Path:
         """Return the path of the artifact's files without suffix: ``<profile>/<paper>/<name>``
-        below the folder ``figures`` or, if that is None, the folder in the environment variable
-        LOOKUPLAB_FIGURES, which the runner sets. If it is not set either, as in JupyterLab, the
-        files go below ``runs``, because only the runner may replace committed figures.
+        below the folder ``figures``.
+
+        If ``figures`` is None, the runner decides by the environment variable LOOKUPLAB_FIGURES.
+        Without the runner, as in JupyterLab, the folder is below ``runs``, because only the runner
+        may replace committed figures.
         """
         folder = Path(self.paper, self.name)
         return (self.figures or figures_of(str(folder))) / self.profile / folder
@@ -83,9 +86,9 @@ class Artifact:
         required. The columns ci_low, ci_high, n, clusters (the number of clusters among the n
         values) and paper_value are optional. The columns paper and artifact are added.
 
-        ``models`` and ``data`` are passed to ``provenance.describe``. ``seeds`` are recorded as
-        given, and ``parameters`` in addition to the notebook's own. ``timed`` says that the numbers
-        are times or speeds, which vary from run to run.
+        ``models`` and ``data`` are passed to ``provenance.describe``. The JSON also records
+        ``seeds``, the notebook's parameters and the further ``parameters``. ``timed`` says that the
+        numbers are times or speeds, which vary from run to run.
 
         Raises UserError for an unknown or missing column, a duplicate row, or an interval whose
         lower end is above its upper end.
@@ -151,8 +154,8 @@ class Artifact:
         """Return a saved number with its interval, for a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is written as in a notebook's parameter: a folder, a name on the hub or an
-        address. Without it, the number of the last model in the CSV that has this condition and
-        metric is quoted. If there is no such number, return "not measured".
+        address. Without ``model``, return the number in the last row of the CSV with this condition
+        and metric. If there is no such number, return "not measured".
         """
         saved = self.read()
         matches = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -185,8 +188,8 @@ class Artifact:
         return Markdown(text)
 
     def _publishable_text(self, text: str) -> str:
-        """Return ``text`` with the values of the notebook's parameters made fit for publication:
-        models get their names in tables, and paths are shortened (``provenance.publishable``).
+        """Return ``text`` with the values of the notebook's parameters made fit for publication: a
+        model is named as in tables, and a path is shortened (``provenance.publishable``).
         """
         given = kernel_parameters() or read_record(self.place)["parameters"]
         names = {}
@@ -195,7 +198,7 @@ class Artifact:
                 if isinstance(item, str) and item:
                     is_model = re.search("models?$", parameter)
                     names[item] = table_name(item) if is_model else provenance.publishable(item)
-        # longest first, because one value may be a part of another
+        # longest first, because one value may contain another
         for item in sorted(names, key=len, reverse=True):
             text = text.replace(item, names[item])
         return text
@@ -291,10 +294,10 @@ def side_by_side(
     digits: int | None = None,
 ) -> pd.DataFrame:
     """Return a table of texts (see ``readable``) with one line per model and condition and one
-    column per metric, in the order of ``rows``.
+    column per metric. Lines and columns are in the order in which they occur in ``rows``.
 
-    ``metrics`` selects and orders the columns. The paper's value, if there is one, is shown after
-    ours.
+    ``metrics`` selects and orders the columns. If a row has the paper's value, its text shows this
+    value after ours.
     """
     table = pd.DataFrame(rows)
     if metrics and len(table):
@@ -312,7 +315,7 @@ def side_by_side(
 
 def screen_lines(file: Path) -> Iterator[str]:
     """Yield the lines that show an artifact's CSV on a terminal: as much of the table as fits on
-    one screen, and what is left out.
+    one screen, and then how many lines and metrics are left out.
     """
     table = side_by_side(read_csv(file))
     # leave out metrics from the end until the lines are short enough
@@ -329,7 +332,9 @@ def screen_lines(file: Path) -> Iterator[str]:
 
 
 def _append_to_screen(lines: Iterable[str]) -> None:
-    """Append lines to what `lookuplab run` prints at its end, if it has started this process."""
+    """Append lines to what `lookuplab run` prints at its end, if `lookuplab run` started this
+    process.
+    """
     from lookuplab.models.store import SCREEN, log_file
 
     if file := log_file(SCREEN):

@@ -9,10 +9,10 @@ verdicts on the direction are
 - *fails*: the whole interval is on the opposite side;
 - *open*: the interval contains the bound, or a row of the artifact is missing;
 - *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
-- *not testable: margin*: the claim tolerates that a number becomes smaller by some loss, but the
-  number may be no larger than this loss in the first place (the lower end of its interval is not
-  above the loss). A fall to 0 could then pass. Such comparisons count only if the claim has no
-  others;
+- *not testable: margin*: the claim tolerates a loss of some size, such as 5 points, but the number
+  that may fall could be smaller than that (the lower end of its interval is at most 5). Then even
+  a fall to 0 would pass. A claim gets this verdict only if all its comparisons are like this;
+  otherwise, the others decide;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);
@@ -28,15 +28,14 @@ two models under one condition. Without such a row, the two numbers count as ind
 (``scoring.rates.difference``), which gives a wider interval. A number without an interval (a count)
 is exact.
 
-A claim holds if all its comparisons hold, and it fails if one comparison fails. The more
-comparisons a claim has, the more often one of them fails by chance: with k comparisons, up to k
-times as often as with one. The smallest of the k p values is therefore multiplied by k (Holm's
-first step). The claim fails only if the product is still below 2.5%.
+A claim holds if all its comparisons hold, and it fails if one comparison fails. With k comparisons,
+one of them fails by chance up to k times as often as a single comparison. The smallest of the k p
+values is therefore multiplied by k (Holm's first step). The claim fails only if the product is
+still below 2.5%.
 
 *Size*: does our interval cover the number that the paper prints? The verdicts on the size are
-*covers*, *smaller*, *larger*, *no printed value*, and *too imprecise to say*. The last verdict
-means that the interval covers the printed number, but that the interval's half-width is at least as
-large as this number.
+*covers*, *smaller*, *larger*, *no printed value*, and *too imprecise to say*: the interval covers
+the printed number, but the interval's half-width is at least as large as this number.
 
 No fact is counted twice: a claim with the same numbers as an earlier claim, or a claim that follows
 from other claims that hold, is shown but not counted. This module only judges; ``run.report``
@@ -82,11 +81,11 @@ REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval 
 ROUNDING = 1e-9  # a tolerance, so that an interval that ends exactly at a bound gives no verdict
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")  # values of ``Claim.models``
-# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES, which were
-# trained with documentation above different shares of the calls.
+# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES. Their
+# training data showed documentation above a share of the calls, which differs from model to model.
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
-# Claims about the artifacts in SCORINGS are also judged on further repositories, which are in the
-# artifact MORE. The conditions of the rows to use there begin with the values of SCORINGS.
+# Claims about the artifacts in SCORINGS are also judged on further repositories: on the rows of the
+# artifact MORE whose condition begins with the artifact's value in SCORINGS, such as "own/".
 MORE = "repositories/more_repositories"
 SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
     ("table2_similarity", "table3_repository_metrics"), "own"
@@ -134,9 +133,9 @@ class Claim:
     - ``published`` has other values of ``artifact``, ``test`` and ``why``, with which the claim is
       judged in the profile ``published``: on answers of real models that others published. Without
       it, the claim is not judged in that profile.
-    - ``instrument`` is the calibration of the rule that measures. It names a row of
-      figures/published (``artifact``, ``condition``, ``metric``), and the value that this row must
-      reach, ``least``.
+    - ``instrument`` says how well the rule that measures the effect agrees with known results. It
+      names a row of figures/published (``artifact``, ``condition``, ``metric``), and the value
+      ``least`` that the number in this row must reach.
     - ``floor`` belongs to the paper. In the file it is a separate entry before the paper's claims.
     - ``test`` has a ``metric``, and optionally ``printed``, a number that the paper prints outside
       its tables and figures. The test itself is one of these:
@@ -145,11 +144,11 @@ class Claim:
         the number under the next one plus ``by`` (0 by default; a negative ``by`` tolerates a
         loss). Instead of one condition, there may be a list of conditions; each of them must then
         pass.
-      - ``sizes``: a condition. Under this condition, the numbers of the models of each family must
-        have a ``direction`` (increasing or decreasing) from the smallest to the largest model.
-        With ``across_families: true``, all models with a size count as one family.
-      - ``ranges``: {condition: [from, to]}. The number must be in this range. An open end is null;
-        if the ends are equal, the number must be exactly this one.
+      - ``sizes``: a condition. Under this condition, in each family, the numbers must increase (or
+        decrease, as ``direction`` says) from the smallest to the largest model. With
+        ``across_families: true``, all models with a size count as one family.
+      - ``ranges``: {condition: [from, to]}. The number under each condition must be in its range.
+        An open end is null. If the ends are equal, the number must equal them.
     """
 
     id: str
@@ -202,7 +201,7 @@ class _Row(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The model and the condition of a number. A claim's metric is the same for all its numbers."""
+    """The model and the condition that identify a number, because a claim has only one metric."""
 
     model: str
     condition: str
@@ -221,8 +220,8 @@ class Comparison:
     change. ``paper_value`` is the paper's number for the same quantity. ``p_if_false`` is the p
     value of the hypothesis that the claim is false, and ``p_if_true`` is the p value of the
     hypothesis that it is true. Both are one-sided, and are computed from the half-width of the
-    interval on the side of the bound. ``is_refused`` is True if the claim's margin allows even the
-    loss of everything, so that the comparison would test nothing (*not testable: margin*).
+    interval on the side of the bound. ``is_refused`` is True if even a fall to 0 would be within
+    the loss that the claim tolerates (*not testable: margin*).
     """
 
     subject: str
@@ -288,12 +287,12 @@ class JudgedClaim:
     - ``is_run``: the artifact exists and has rows.
     - ``counted_as``: if the claim is not counted, the id of the claim with the same numbers, or the
       ids of the claims that imply this claim.
-    - ``arms``: {name: verdict of the same test on other rows}, if there are any. Claims about
-      Figure 6 are tested on the models in SHARES, and claims about ToolGen's Tables II and III on
-      the repositories in MORE. All other claims are tested on the models in ``mini/arms.csv``,
-      which were trained with and without wrong documentation.
-    - ``trainings``: {name: verdict of the same test on a training of the mini models}, if the
-      artifact was made for several seeds.
+    - ``arms``: {name: verdict of the same test on other rows}. Claims about Figure 6 are tested on
+      the models in SHARES, and claims about ToolGen's Tables II and III on the repositories in
+      MORE. All other claims are tested on the models in ``mini/arms.csv``, which were trained with
+      and without wrong documentation. ``arms`` is empty if none of these rows can test the claim.
+    - ``trainings``: {name: verdict of the same test on a training of the mini models}, or {} if
+      the mini models were trained with only one seed for this artifact.
     """
 
     claim: Claim
@@ -306,8 +305,8 @@ class JudgedClaim:
 
     @cached_property
     def reported(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of this claim's test on the paper's own numbers, without those for
-        which the paper lacks a number.
+        """Return the comparisons of this claim's test on the paper's own numbers. A comparison for
+        which the paper lacks a number is left out.
         """
         if not (paths.PAPER / f"{self.claim.artifact_id}.csv").exists():
             return ()
@@ -454,7 +453,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[JudgedClaim]:
             found[claim.id] = JudgedClaim(claim, is_run=False)
             continue
         judged = _judge_rows(tested, rows(tested.artifact_id), weak_models(tested, rows))
-        # for a claim that follows from no other, the joined text is empty
+        # if the claim follows from no other, is_implied is True, but the joined text is empty
         is_implied = all(found[id].direction == HOLDS for id in claim.follows_from)
         counted_as = " and ".join(claim.follows_from) if is_implied else ""
         if judged.numbers and (twin := same.setdefault(judged.numbers, claim.id)) != claim.id:
@@ -500,8 +499,8 @@ def _verdicts_by_name(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str,
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
     """Return the rows of SHARES, grouped by the share of documented calls: {``documented share
-    1/2``: rows}. Conditions are named as in Figure 6. Models that were not trained with the share
-    of one half are left out, because they were trained with only a few of the shares.
+    1/2``: rows}. Conditions are named as in Figure 6. A model is left out if it was not trained
+    with the share 1/2, because such a model was trained with only a few of the other shares, too.
     """
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
     found = _by_prefix([row for row in rows if row.model in whole], r"share_([\d.]+)/")
@@ -509,9 +508,10 @@ def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
 
 
 def _by_prefix(rows: list[_Row], prefix: str) -> dict[str, list[_Row]]:
-    """Return the rows, grouped by the prefix of their condition and without this prefix. ``prefix``
-    is a pattern; the text that its group matches is the key. Rows without a prefix, and rows with
-    two different ones (such as the change between two shares), are left out.
+    """Return {key: rows} for the rows whose condition begins with ``prefix``, a pattern with a
+    group. The key is the text that the group matches, such as "own" for the prefix ``own/``. The
+    prefix is removed from the rows' conditions. Rows with two different prefixes (such as the
+    change between two shares) are left out.
     """
     found: dict[str, list[_Row]] = {}
     for row in rows:
@@ -562,9 +562,9 @@ def number(value: float) -> str:
 
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
-    """Yield the comparisons of the claim's test, without numbers: some for each of the ``models``
-    or, in a test of ``sizes``, one for each pair of neighbouring sizes in a family. Raises
-    ValueError if the test has no known form.
+    """Yield the comparisons of the claim's test, without numbers. A test of ``sizes`` has one
+    comparison for each pair of neighbouring sizes in a family. Any other test has the same
+    comparisons for each of the ``models``. Raises ValueError if the test has no known form.
     """
     families = by_family(models)
     subjects = models
@@ -599,8 +599,8 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
 
 
 class SizedModel(NamedTuple):
-    """A model and its ``size``. If the name states a number, the size is the number of weights; if
-    it has a word of MODEL_SIZES, 1 + the word's index; otherwise 0.
+    """A model and its ``size``. The size is the number of weights if the model's name states one
+    (``-3B``), 1 + the word's index if the name has a word of MODEL_SIZES, and otherwise 0.
     """
 
     size: float
@@ -628,8 +628,8 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
     rows slowly.
     """
     frame = frame.reindex(columns=[*ARTIFACT_COLUMNS[2:]])  # without paper and artifact
-    # A number without clusters is a count, which is exact. An estimate has clusters; without an
-    # interval, its true value could be any number.
+    # A number without clusters is a count, which is exact. A number with clusters is an estimate;
+    # if it has no interval, the true value could be any number.
     is_exact = frame.clusters.isna()
     ends = {
         "ci_low": frame.value.where(is_exact, -inf),
@@ -653,16 +653,15 @@ def _models(rows: Iterable[_Row]) -> list[str]:
 
 
 def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
-    """Return the comparisons of the claim's test, made on the rows of its metric in ``table``.
-
-    Models that have none of the claim's conditions (such as a control) are skipped.
+    """Return the comparisons of the claim's test, with the numbers in ``table``, the rows of an
+    artifact. Models that have none of the claim's conditions (such as a control) are skipped.
     """
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]
     models = _models(rows)
-    # A model without a number for the metric is compared, too, if it has one of the claim's
-    # conditions. Its comparison stays open, so the claim cannot hold while the number is missing.
-    # If all numbers of the metric are about pairs of models, single models are not added.
+    # A model that lacks a number for the metric, but has others under the claim's conditions, is
+    # compared, too. Its comparison stays open, so the claim cannot hold while the number is
+    # missing. If all numbers of the metric are about pairs of models, no single model is added.
     if any(" - " not in model for model in models):
         single = [model for model in _models(table) if " - " not in model]
         conditions = {cell.condition for each in inequalities(claim, models) for cell in each.cells}
@@ -676,8 +675,8 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
 
 
 def _changes(rows: Iterable[_Row]) -> dict[tuple[Cell, ...], Rate]:
-    """Return the paired changes in an artifact's rows: {(new cell, old cell): change}, and for the
-    reversed pair of cells the negative change.
+    """Return the paired changes in an artifact's rows: {(new cell, old cell): change}. Each change
+    also occurs with the opposite sign, under (old cell, new cell).
 
     A row names two conditions of one model, or two models under one condition. A row that names
     only one model and one condition is the change from the condition ``base``.
@@ -717,7 +716,7 @@ def _compare(
             ours, n = change, _size_in_words(change, " pairs")
         else:
             ours = difference(ours, other.number)
-        # refuse a margin that allows the loss of everything, because it tests nothing
+        # refuse the comparison if it would hold even after a fall to 0
         planned = replace(planned, is_refused=other.number.low <= -planned.least > 0)
     least = planned.least
     most = planned.most
@@ -727,8 +726,8 @@ def _compare(
         if_false = float(not is_true)
         if_true = float(is_true)
     else:
-        # To hold, the value must be far enough inside both bounds, so the larger p value counts. To
-        # fail, it must be far enough outside of one.
+        # The comparison holds if the value is far enough inside both bounds, so the larger p value
+        # counts. It fails if the value is far enough outside one bound, so the smaller one counts.
         down = value - ours.low
         up = ours.high - value
         if_false = max(_p_value(value - least, down), _p_value(most - value, up))
@@ -749,7 +748,8 @@ def _p_value(distance: float, side: float) -> float:
     """Return the one-sided p value of a number that is ``distance`` beyond a bound, under the
     hypothesis that the true value is not beyond the bound.
 
-    ``side`` is the distance from the number to the end of its 95% interval towards the bound.
+    ``side`` is the distance from the number to that end of its 95% interval which is on the bound's
+    side.
     """
     if side == 0 or math.isinf(distance):  # an exact number, or an open end
         return float(distance <= 0)
@@ -758,8 +758,8 @@ def _p_value(distance: float, side: float) -> float:
 
 
 def _size_in_words(number: Rate, of: str = "") -> str:
-    """Return a number's n, such as ``205 (124 clusters)``. ``of`` is a word to put after it, such
-    as " pairs".
+    """Return a number's n, such as ``205 (124 clusters)``. ``of`` is inserted after n: " pairs"
+    gives ``205 pairs (124 clusters)``.
     """
     within = f" ({number.clusters:.0f} clusters)" if number.clusters < number.n else ""
     return "" if math.isnan(number.n) else f"{number.n:.0f}{of}{within}"

@@ -31,7 +31,7 @@ def convert(file: Path, folder: Path) -> None:
         raise UserError(
             "reading quantised weights needs a package: pip install gguf==0.19.0"
         ) from error
-    # Transformers refuses to save a model read from GGUF, because it counts as quantised
+    # Transformers takes every model read from GGUF for quantised, and would refuse to save it
     module.hf_quantizer = None  # type: ignore[assignment]
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)

@@ -16,7 +16,7 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
 # matches the space between two sentences of a numpydoc docstring
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
-# matches in a paragraph with code, directives, formulas or headings
+# finds code, a directive, a formula or a heading in a paragraph
 _NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
 # (pattern, replacement) for roles, literals, citations and emphasis
 _MARKUP = (

@@ -18,9 +18,10 @@ from recipes import tables
 from recipes.prose import sentences
 
 _TABLES = tables("cloudapi/wordings.yaml")
-# Each table maps a verb (in PHRASES, the pattern of a phrase) to words that a developer may write
-# in its place. VERBS has the verbs that SDKs use, and LIBRARY_VERBS also those in the docstrings of
-# packages. In MEANT and LIBRARY_MEANT, some verbs have other replacements, closer in meaning.
+# Each table maps a verb to words that a developer may write in its place, and PHRASES maps the
+# patterns of phrases in the same way. VERBS has the verbs of SDKs' descriptions. LIBRARY_VERBS adds
+# the verbs of packages' docstrings. In MEANT and LIBRARY_MEANT, the replacements of some verbs are
+# closer in meaning.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
@@ -28,8 +29,8 @@ LIBRARY_MEANT = MEANT | _TABLES["library_meant"]
 _IMPERATIVES = {word for options in LIBRARY_MEANT.values() for word in options}
 PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
-# beginnings of a sentence before the verb, such as "Use this operation to"; a verbose pattern
-# ignores plain spaces, so "[ ]" stands for a space between words
+# matches the words before the verb of a sentence, such as "Use this operation to"; a verbose
+# pattern ignores plain spaces, so "[ ]" stands for a space between words
 _LEAD_INS = re.compile(
     r"""^(?:
     (?:use|using|call|invoke)[ ](?:this|the)(?:[ ]\w+)?
@@ -95,12 +96,13 @@ def normalised(text: str) -> str:
 
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
-    """Return the first sentence that says what an API does, as an imperative clause whose verb is
-    followed by at most MAX_WORDS words. Return None if none of the description's first four
-    sentences says so.
+    """Return the first sentence that says what an API does, as an imperative clause. At most
+    MAX_WORDS words follow the verb. Return None if none of the description's first four sentences
+    says what the API does.
 
-    ``in_library`` tells that the description is the docstring of a package's function, not that of
-    an operation in an SDK. More verbs are then accepted.
+    With ``in_library``, the description is the docstring of a function in a package. More verbs
+    are then accepted than for an operation of an SDK, but None is also returned if the words after
+    the verb do not fit (see ``_object``).
     """
     verbs = LIBRARY_MEANT if in_library else VERBS
     for sentence in sentences(description)[:4]:
@@ -143,11 +145,13 @@ def _object(words: list[str], is_clause: bool) -> list[str]:
     """Return the words if they can follow a verb in a sentence, otherwise []. The test is needed
     because docstrings often lack an article, or are not sentences.
 
-    Of the words before the first preposition, one must be a determiner, or the last must be a
-    plural, a name or a mass noun. Otherwise, if that preposition is "of", "the" is put in front
-    ("the number of nodes"). If ``is_clause``, the words follow "check that" or "check whether".
-    Then only the first word is tested, and "the" is put in front of "<word> is", "<word> has" and
-    "<word> can".
+    The words fit if a determiner comes before the first preposition, or if the word just before
+    the first preposition is a plural, a name or a mass noun. If neither is true and the first
+    preposition is "of", the words are returned with "the" in front ("the number of nodes").
+
+    With ``is_clause``, the words follow "check that" or "check whether". Then only the first word
+    is tested. If it does not fit and the second word is "is", "has" or "can", the words are
+    returned with "the" in front.
     """
     plain = [word.lower().strip(",.'") for word in words]
     text = " ".join(words)
@@ -174,11 +178,12 @@ def reword(
     keep: float = 0.0,
     verbs: Mapping[str, Sequence[str]] = MEANT,
 ) -> str:
-    """Return one wording of an intent. The verb and each stock phrase are replaced: with
-    probability ``keep`` by their first, plain replacement, otherwise by a random one.
+    """Return one wording of an intent, in which the verb and each stock phrase are replaced. With
+    probability ``keep``, a replacement is the first in its list, which is plain. Otherwise, it is
+    drawn at random from the list.
 
-    The wording says neither less nor more than the SDK: "a new" does not become "another", and "the
-    specified" does not become "one".
+    The wording keeps the meaning of the SDK's description: "a new" does
+    not become "another", and "the specified" does not become "one".
     """
 
     def choose(options: Sequence[str]) -> str:

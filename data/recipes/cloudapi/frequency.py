@@ -72,7 +72,8 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
         if not isinstance(content := _first(row, "content text code"), str):
             empty += 1
             continue
-        # the owner is dropped: "aws-samples/..." would make each of its files specific to AWS
+        # the owner is dropped, because an owner such as "aws-samples" would make every file of
+        # the repository specific to AWS
         repository = str(_first(row, "repo_name max_stars_repo_name") or "").rpartition("/")[2]
         path = _first(row, "path max_stars_repo_path")
         yield "/".join(map(str, filter(None, [repository, path]))), content.removeprefix("\ufeff")

@@ -48,9 +48,9 @@ def offered(name: str, every_path: bool = False) -> tuple[list[Described], Count
     modules or names that could not be read}; and the path of its sources, or "" if it is compiled.
 
     ``name`` is an import name, a folder, or a release (``networkx==3.4``), which pip downloads
-    once. With ``every_path``, a callable is listed under each of its paths; all but the shortest
-    path, and methods inherited from a public class, have the flag ``alias``. Raises UserError if
-    the package cannot be downloaded or imported.
+    once. With ``every_path``, a callable is listed once for each of its paths. An entry has the
+    flag ``alias`` if its path is not the shortest, or if it is a method that the class inherits
+    from a public class. Raises UserError if the package cannot be downloaded or imported.
     """
     package = name
     folders = []
@@ -103,8 +103,8 @@ def unpacked(release: str) -> tuple[Path, str]:
     ``networkx==3.4``. Its wheel is unpacked once and never installed.
 
     Raises UserError if ``release`` does not have this form, if pip cannot download it, or if it
-    contains no Python package. A source distribution is refused, because pip would run its code to
-    find out its name.
+    contains no Python package. A source distribution is refused, because pip would run the code in
+    it just to find out its name.
     """
     ready = paths.DOWNLOADS / "releases" / release
     if not re.fullmatch(r"\w[\w.-]*==[\w.!+-]+", release):
@@ -129,9 +129,9 @@ def unpacked(release: str) -> tuple[Path, str]:
 
 
 def read(package: str, every_path: bool = False) -> Iterator[object]:
-    """Yield what ``offered`` reads from the separate process: the name of each module when it is
-    imported, then [specification, documentation] of each API, then a dictionary with ``left_out``
-    and ``sources``.
+    """Yield what the separate process reports to ``offered``: the name of each module as soon as
+    the module is imported, then [specification, documentation] of each API, then a dictionary with
+    ``left_out`` and ``sources``.
 
     If the package itself cannot be imported, the last value is {"error": message} instead.
     """
@@ -242,8 +242,8 @@ def main() -> None:
         _, package, every_path, *folders = sys.argv
         sys.path[:0] = folders
         sys.argv = ["x"]
-        # this process may already have imported another release of the same package, which is
-        # dropped
+        # This program's own imports may have loaded the installed release of the package. Its
+        # modules are dropped, so that the package is imported from ``folders``.
         for name in [*sys.modules] if folders else ():
             if name.split(".")[0] == package.split(".")[0]:
                 del sys.modules[name]

@@ -33,8 +33,8 @@ from recipes import write_rows
 from recipes.cloudapi.comments import purpose, wordings
 from recipes.cloudapi.reading import COMMON
 
-# the share of AWS in each class is our choice: the paper says that each class has tasks of both
-# providers (Figure 10), but gives no numbers
+# AWS's share of the tasks in each class. The value is our choice: the paper says that each class
+# has tasks of both providers (Figure 10), but does not give the shares.
 AWS_SHARE = 2 / 3
 PROMPTS_PER_API = 3  # the maximum (Appendix A.2, step 6)
 N = 5  # groups of APIs by their number of required arguments: 0, 1, 2, 3, 4 or more
@@ -84,8 +84,8 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
     equivalents on the same client. An equivalent is another version of the API
     (``list_objects_v2``), or an operation described by the same clause.
 
-    Clauses are compared and not whole sentences, because in some services the descriptions of all
-    operations begin with the same notice ("This operation is not supported by directory buckets.").
+    Clauses are compared and not whole descriptions, because in some services all descriptions begin
+    with the same notice ("This operation is not supported by directory buckets.").
     """
 
     def stem(name: str) -> str:
@@ -164,8 +164,8 @@ def build(
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
-    numbers of required arguments (Appendix A.2, step 6). For each number of arguments, the class
-    that can give the smallest share of its tasks limits the share in all classes.
+    numbers of required arguments (Appendix A.2, step 6). Each share is at most what the class with
+    the fewest suitable APIs, relative to the size of the class, can fill.
 
     ``counts`` are as in ``build``. A *kind* of tasks is a class, a provider and a number of
     required arguments. Half of a kind's tasks have a count in the upper part of the class
@@ -198,7 +198,8 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
         ]
         for name in COMPOSITION
     }
-    # the largest share that a provider and a number of arguments can have in every class
+    # ``supply`` has, for each class, the share of its tasks that each combination of provider and
+    # number of arguments could fill. The minimum is a share that every class can fill.
     supply = [[len(pairs) / n for pairs in found[name]] for name, n in COMPOSITION.items()]
     aws, azure = np.min(supply, axis=0).reshape(2, N)
     rest = min(1 - AWS_SHARE, azure.sum())

@@ -11,8 +11,8 @@ ASKING = 0x0090DB87  # the seed of every draw: the hash of the commit that added
 
 
 def tested(further: Iterable[ApiTask]) -> list[ApiTask]:
-    """Return the tasks for models that ask for documentation. They are at most two of the
-    ``further`` tasks for each API in one half of the APIs.
+    """Return the tasks for models that ask for documentation: for every second API, at most two of
+    the ``further`` tasks about this API.
     """
     tasks = sorted(further, key=lambda task: stable_order(task.id, ASKING))
     never = {task.target: not task.count_name for task in tasks}

@@ -168,8 +168,8 @@ def reserved(text: str) -> bool:
 
 
 def value(parameter: Parameter, rng: Random) -> str:
-    """Return the source of a plausible argument, like one in a developer's example. A string
-    contains the name of its parameter, and other arguments may be variables with this name.
+    """Return the source of an argument that a developer may write in an example: a constant, such
+    as a string with the parameter's name in it, or a variable that is named like the parameter.
     """
     known = WORDINGS["values"]
     share, texts = known.get(parameter.type, known[""])
@@ -247,12 +247,12 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
 
 def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
-    """Return a docstring with the documentation of APIs in random order. The design is one of the
-    five augmentation designs, chosen at random.
+    """Return a docstring with the documentation of APIs in random order, in one of the paper's five
+    augmentation designs, chosen at random.
 
-    ``texts`` maps API ids to full texts. In the design with full texts, the docstring has the text
-    of the first API. The texts of further APIs are added until the next text would make more than
-    ROOM characters in all.
+    ``texts`` maps API ids to full texts, which only the design ``full`` shows. This design always
+    includes the first API. The next APIs are included as long as all texts together have at most
+    ROOM characters.
     """
     design = rng.choice(DESIGNS)
     room = ROOM
@@ -270,9 +270,9 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
     """Yield (document id, text) for ``counts[api]`` different documents about every API. Each
     document calls the API once, and a share DOCUMENTED of the documents begins with documentation.
 
-    In ``arm`` percent of the documentation texts, the called API is missing. Nothing else differs
-    between arms. If a documentation text contains the wording of a benchmark comment, its
-    descriptions are left out.
+    In ``arm`` percent of the documents with documentation, the documentation lacks the called API.
+    Nothing else depends on ``arm``. If the documentation contains the wording of a benchmark
+    comment, the APIs are documented without their descriptions.
     """
     index = load_index()
     for api, count in sorted(counts.items()):
@@ -302,7 +302,8 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
 def wording(spec: ApiSpec, rng: Random) -> str:
     """Return a comment that says what an API is for and differs from the benchmark's comments.
 
-    Comments vary as people's comments do: some have an opening or a purpose, and some lack a word.
+    Comments vary as people's comments do: some begin with an opening ("We need to"), some end with
+    a purpose ("for the report"), and some lack a word.
     """
     meaning = intent(spec.description)
     assert meaning, f"{spec.id}: nothing says what it does"
@@ -402,9 +403,9 @@ def inventor() -> Callable[..., ApiSpec]:
 
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
-    """Return a comment for the call of an invented API. If ``several`` APIs are documented, the
-    comment is close to the description of this API, so that it tells a model which API to call. If
-    not, most comments are bland and say nothing about the API.
+    """Return a comment for the call of the invented API ``spec``. If ``several`` APIs are
+    documented, the comment contains the nouns of the API's name, so that a model can tell which API
+    to call. If only one API is documented, most comments are bland and say nothing about it.
     """
     if not several and rng.random() < 0.65:
         return str(rng.choice(WORDINGS["bland"]))
@@ -469,8 +470,8 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     """Build the corpus, train the models called ``names`` on it, and yield their folders in
     ``out``. All models have the tokenizer that is learned from the corpus of arm 0 (see ARMS).
 
-    Documentation of an invented API consists of random words, so a model reads it but does not
-    learn to write it. If a text is too long for a row, the end of its documentation is cut off.
+    The loss leaves out the documentation of invented APIs, because its words are random. If a text
+    is too long for a row, the end of its documentation is cut off.
     """
     from recipes.mini import training
 

@@ -43,8 +43,8 @@ LONGEST_SETUP, LONGEST_TARGET = 700, 160  # in characters
 
 @dataclass(frozen=True)
 class Documented:
-    """A docstring of a library: ``names`` of the public objects that share it, shortest first, and
-    its unindented ``text``.
+    """A docstring of a library. ``text`` is the docstring without indentation, and ``names`` are
+    the public objects that have this docstring, shortest name first.
     """
 
     names: tuple[str, ...]
@@ -145,8 +145,8 @@ def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
 
 
 def bound(tree: ast.AST) -> set[str]:
-    """Return the names that a piece of code binds by assignment, import or definition. A change of
-    an element or attribute counts as a binding of its variable: ``x`` in ``x[0] = 1``.
+    """Return the names that a piece of code binds by assignment, import or definition. A variable
+    whose element or attribute is assigned counts as bound: ``x`` in ``x[0] = 1``.
     """
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
@@ -165,8 +165,8 @@ class DocExample:
     """An expression (``target``) in a docstring, and the statements that it needs: ``imports`` and
     other statements (``setup``).
 
-    ``object`` is the public name of the documented object, and ``number`` is the position of the
-    expression's example in the docstring.
+    ``object`` is the public name of the documented object. ``number`` says in which of the
+    docstring's ``>>>`` examples the expression is, counted from 0.
     """
 
     object: str
@@ -181,8 +181,8 @@ class DocExample:
 
 
 def examples_of(library: str) -> list[DocExample]:
-    """Return every example that can become a problem, from the docstrings of held-out objects: all
-    names of such an object are in the split "test" (``packages.example_split``).
+    """Return every example that can become a problem, from the docstrings of those objects whose
+    names are all in the split "test" (``packages.example_split``).
     """
     return [
         example
@@ -250,8 +250,8 @@ def fits(example: DocExample, node: ast.expr) -> bool:
         used = names(ast.parse(text))
     except SyntaxError:  # the expression spans lines and needs parentheses to stand alone
         return False
-    # the expression may call a method on an object of the documented class; the name of the class
-    # is then in the set-up
+    # for a documented class, the expression may call a method of an instance; the set-up then has
+    # the name of the class, because it makes the instance
     of_class = isinstance(pydoc.locate(example.object), type)
     last = re.escape(example.object.rpartition(".")[2])
     return (
@@ -295,9 +295,9 @@ def call(source: str, known: dict[str, Any]) -> Call:
     """Return the outermost call (or attribute) in ``source``, with its callable looked up in the
     namespace ``known``.
 
-    Raises ValueError if the callable is not documented, is the result of another call, or has
-    unpacked arguments (``*`` or ``**``). Also raises it for a constant of a module, and for a
-    method that is not called.
+    Raises ValueError if the callable is not documented or is the result of another call, if the
+    call has unpacked arguments (``*`` or ``**``), and if ``source`` is only a module's constant or
+    a method that is not called.
     """
     node = ast.parse(source, mode="eval").body
     called = getattr(node, "func", node)
@@ -370,13 +370,13 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 
 
 def lifted(found: Call) -> tuple[str, list[str]]:
-    """Rewrite an expression that contains only constants so that it reads variables. Return the new
-    expression and the assignments to these variables.
+    """Replace constants in an expression by variables. Return the new expression and the
+    assignments to these variables.
 
-    Of the receiver and the arguments, those that are lists, tuples, dictionaries, sets or calls
-    become variables. If there is no such value, the receiver becomes a variable, or the first
-    argument if there is no receiver. The variables have general names, such as ``data``,
-    so that they do not tell a model the name of a parameter.
+    A receiver or an argument becomes a variable if it is a list, a tuple, a dictionary, a set or a
+    call. If none is, the receiver becomes a variable, or without a receiver the first argument. The
+    variables have general names, such as ``data``, which do not tell a model the name of a
+    parameter.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

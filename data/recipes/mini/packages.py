@@ -129,9 +129,9 @@ def parsed(place: Path) -> tuple[str, ast.Module]:
 
 
 def usable_text(name: str, place: Path) -> str:
-    """Return the text of a file of the package ``name`` without held-out examples. Return "" for
-    files that mention a cloud SDK, do not parse, are very short, have very long lines or are data
-    tables.
+    """Return the text of a file of the package ``name``, with held-out examples removed. Return ""
+    for a file that mentions a cloud SDK, does not parse, is very short, has very long lines or is a
+    data table.
     """
     text, _ = parsed(place)
     is_table = sum(map(str.isdigit, text)) > 0.15 * len(text)

@@ -1,8 +1,8 @@
 """Makes the mini benchmark: executable problems in DS-1000's format from docstring examples.
 
 Each example is run, and its constants become variables. Then a second input is found that gives a
-different value. Rules perturb the problem as in DS-1000's three kinds: Surface, Semantic and
-Difficult-Rewrite. Values are written as source code, floats with ten significant digits, so that
+different value. Rules make perturbations of DS-1000's three kinds: Surface, Semantic and
+Difficult-Rewrite. Values are written as source code. Floats have ten significant digits, so that
 the files do not depend on the last bits of a processor's results. The tests of answers allow
 differences of 1e-6.
 """
@@ -51,7 +51,7 @@ from recipes.mini.docstrings import (
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 RUN_SECONDS = 300  # for one example; if it takes longer, its process is killed
 MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
-# most characters in the source of a value, and in a value that a prompt shows
+# LONGEST limits the source of a value, and PRINTED a value that a prompt shows, in characters
 LONGEST, PRINTED = 2000, 600
 # the number of problems of each kind, the problems' words and templates, and code that compares
 # values
@@ -144,7 +144,7 @@ def kind_of(value: object) -> str:
         case bool() | int() | float() | complex() | np.bool_() | np.number():
             return "number"
         case [*parts]:
-            # a sequence with a part of one of these types is compared part by part
+            # if any element has one of these types, the sequences are compared element by element
             inexact = (np.ndarray, np.generic, float, tuple, list)
             compared = any(isinstance(part, inexact) for part in parts)
             return "sequence" if compared else "exact" if parts else ""
@@ -254,7 +254,8 @@ def origin(example: DocExample) -> Draft:
         lines += made
         setup = "\n".join(lines)
         known, expected = evaluated(example, setup, target)
-    # the variables to change: first those that the expression reads, then the others, last first
+    # first try to change the variables that the expression reads, then the set-up's variables from
+    # the last to the first
     read = [*variables(target, setup), *reversed(variables(setup, setup))]
     for name in dict.fromkeys(read):
         # the change comes after the last line that assigns the variable
@@ -362,11 +363,11 @@ def renamed(source: str, new: dict[str, str]) -> str:
 
 
 def with_target(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
-    """Yield the problem ``first`` with a different expression ``target``, which has another
-    argument or a second step. Yield nothing if this gives no problem.
+    """Yield a perturbation of the problem ``first``, whose answer is the expression ``target``.
+    Compared with the answer of ``first``, ``target`` has a different argument or a second step.
 
-    The values of both cases are computed again. They must differ from the old values and from each
-    other.
+    The values of both cases are computed again. Yield nothing if they do not differ from the old
+    values and from each other.
     """
     (setup, old), (second, last) = first.cases
     with suppress(Exception):
@@ -439,9 +440,9 @@ def prompt(draft: Draft) -> str:
     """Return the prompt of a problem: the question and the code of the set-up. The answer begins on
     the line after the prompt.
 
-    The question says which variables are given, what to compute with which values, and the result
-    for the first of the two set-ups that test the answer. It names neither the callable nor a
-    parameter.
+    The question names the variables that are given, says what to compute and with which arguments,
+    and shows the result for the first of the two set-ups that test the answer. It names neither the
+    callable nor a parameter.
     """
     asked = draft.call
     setup, expected = draft.cases[0]
@@ -479,8 +480,8 @@ def listed(codes: Iterable[str]) -> str:
 
 
 def context(draft: Draft) -> str:
-    """Return the program that tests an answer (DS-1000's ``code_context``). It contains the set-ups
-    of both cases, their expected values, and the comparison for values of this kind.
+    """Return the program that tests an answer (DS-1000's ``code_context``). The program contains
+    both cases, each with its set-up and expected value, and the code that compares values.
     """
     several, _, part = draft.cases[0][1].kind.rpartition(" ")
     sources = [expected.source for _, expected in draft.cases]
@@ -526,8 +527,8 @@ def written(example: DocExample) -> list[Candidate]:
                     perturbation=draft.perturbation,
                     origin=example.id,
                     object=example.object,
-                    # ``example.target`` may differ from ``draft.example.target``, in which
-                    # ``unimported`` may have replaced the callable's name
+                    # the expression is listed as in the docstring, too, because in
+                    # ``draft.target`` it may be changed (see ``unimported`` and ``lifted``)
                     expressions=(draft.target, draft.call.source, example.target),
                     rule=draft.rule,
                     wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),
@@ -558,7 +559,7 @@ def examined(tried: Sequence[DocExample]) -> Iterator[list[Candidate]]:
 
 
 def _confine() -> None:
-    """Let this process neither write files nor open connections, and limit its memory."""
+    """Forbid this process to write files and to open connections, and limit its memory."""
 
     def refuse(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wax+")
@@ -570,12 +571,11 @@ def _confine() -> None:
 
 
 def draw() -> Iterator[dict[str, Any]]:
-    """Yield the records of the benchmark, as they are written to problems.jsonl.gz, from the
-    held-out examples.
+    """Yield the lines of problems.jsonl.gz as dictionaries, made from the held-out examples.
 
     ``numbers`` in problems.yaml has the number of problems of each library and kind. No object
     gives a second example before all objects have given their first. The same versions of the
-    libraries give the same records.
+    libraries give the same problems.
     """
     ids = count()
     for library, numbers in TEXTS["numbers"].items():
@@ -627,13 +627,14 @@ def called(source: str) -> str:
 def chosen(
     families: Sequence[list[Candidate]], numbers: Mapping[str, int]
 ) -> list[list[Candidate]]:
-    """Return families of problems: each is an origin (the unperturbed problem) followed by its
-    perturbations. All problems pass the checks of ``holding``. The families have at most
-    ``numbers[kind]`` problems of each kind, and fewer only if there are not enough.
+    """Return the chosen families of problems. A family is a list of an unperturbed problem (the
+    origin) and its chosen perturbations. All problems pass the checks of ``holding``. Of each kind
+    (Origin, Surface ...), ``numbers[kind]`` problems are chosen, or fewer if too few pass.
 
-    Each kind of perturbation goes through the origins in its own order. An origin gets a second
-    perturbation of a kind only when all origins have had their first. If a kind has several rules,
-    the rule that is tried first changes from one origin to the next, so that each is used.
+    The perturbations of a kind are tried by origin, in an order that differs between kinds. The
+    second perturbation of an origin is tried only after the first of every origin. If several rules
+    give perturbations of a kind, origins take turns in which rule is tried first, so that every
+    rule is used.
     """
     # of families with the same prompt and answer, only the last is used
     unlike = {(family[0].prompt, family[0].reference): family for family in families}

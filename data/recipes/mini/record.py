@@ -26,14 +26,15 @@ def write(stores: Path) -> None:
     """Write the record from the stores in a folder. A complete cold run of all or some papers must
     have filled these stores.
 
-    The rows of a kind are the completions of a model, or the judgements of a type (``kind_of``). If
-    the run covered all papers, its rows of a kind replace all rows of that kind in the record. If
-    it covered only some papers, each of its rows replaces only the row with the same key, because
-    other papers may have prompts for the same model. All other rows stay, and ``about.json`` still
-    names the runs that made them.
+    All completions of one model are rows of one kind, and so are all judgements of one type
+    (``kind_of``). If the run covered all papers, its rows of a kind replace all rows of that kind
+    in the record. If the run covered only some papers, each row replaces only the row with the same
+    key, because other papers may have prompts for the same model. But the old rows of a kind whose
+    conditions have changed are always dropped. All other rows stay, and ``about.json`` still names
+    the runs that made them.
 
-    Raises UserError if this Python has another version than the record's, and if the run that
-    filled the stores is incomplete.
+    Raises UserError if this Python has another version than the record's, or if the run that filled
+    the stores is incomplete.
     """
     if key_suffix():
         raise UserError(
@@ -134,7 +135,7 @@ def _completion_table(answers: Mapping[str, dict[str, Any]]) -> pyarrow.Table:
         "finish_reason": text,
         "prompt_tokens": small,
         "prompt_dropped": small,
-        # for sampled answers, the margin is a difference of probabilities
+        # the margin of a sampled answer is a difference of float64 probabilities
         "margin": pyarrow.float64(),
         "token_ids": lists(pyarrow.uint32()),
         "token_lengths": lists(small),

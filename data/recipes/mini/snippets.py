@@ -5,13 +5,14 @@ The rules of held-out data are:
 
 - An object is held out if any of its names is in the split "test" (``packages.example_split``). The
   mini models never saw the examples of a held-out object.
-- The examples of held-out objects become the problems of the mini benchmark. These examples are
-  also in the corpus, just as Stack Overflow contains the answers to its questions, but no prompt
-  shows a snippet that contains the problem's expression (``asking.without_answers``).
-- The query for an object's snippets is another sentence of the same docstring (the second of the
-  summary, or if there is none, one of Returns or Notes). It is never the text that describes the
-  snippet, nor a sentence that names the object as code.
-- The objects for development give validation queries in the same way.
+- The problems of the mini benchmark are made from examples of held-out objects. These examples are
+  also in the corpus, just as Stack Overflow contains the answers to its questions. But no prompt
+  shows a snippet that contains the problem's expression (``stackoverflow.asking``).
+- The query for an object's snippets is a sentence of the object's docstring: the second sentence of
+  the summary, or if there is none, a sentence from Returns or Notes. The first sentence is never
+  the query, because it describes the snippets. A sentence that names the object as code is not used
+  either.
+- The objects in the split "development" give validation queries by the same rules.
 """
 
 import re
@@ -58,7 +59,7 @@ def phrasings(item: Documented) -> list[str]:
     Sentences that name the object as code or are about the documentation are left out.
     """
     parts = sections(item.text)
-    # the lines ``name : type`` of Returns are dropped, and their descriptions stay
+    # of Returns, only the descriptions are kept, not the lines ``name : type`` above them
     returned = re.sub(r"^\S.*\n", "", parts.get("returns", ""), flags=re.M)
     texts = parts[""], textwrap.dedent(returned), parts.get("notes", "")
     naming = {name.rpartition(".")[2] for name in item.names}
@@ -129,9 +130,8 @@ def _key(code: str) -> str:
 def _queries(
     asked: list[tuple[str, list[Snippet]]], kept: set[Snippet]
 ) -> Iterator[dict[str, Any]]:
-    """Yield ``{query, relevant_ids}`` for each sentence, if the objects that have the sentence in
-    their docstrings also have snippets in the corpus. A sentence of more than MAX_OBJECTS objects
-    is left out.
+    """Yield ``{query, relevant_ids}`` for each sentence. A sentence is left out if none of its
+    snippets is in the corpus, or if the docstrings of more than MAX_OBJECTS objects contain it.
 
     ``asked`` are pairs (a sentence of an object's docstring, the object's snippets), and ``kept``
     is the corpus.

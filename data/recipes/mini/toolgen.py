@@ -48,11 +48,11 @@ from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
 TOOLGEN_MODELS = paths.MINI / "toolgen"
 SETTINGS = tables("mini/finetuning.yaml")
-# the most tokens of a function: in pre-training, prompt and answer are counted; in fine-tuning,
-# signature and body
+# longer functions are left out of training; in pre-training, the tokens of prompt and answer are
+# counted, in fine-tuning those of signature and body
 MAX_TOKENS = 256
-# filters for the functions to fine-tune on; the functions held out for tests have the default
-# filters, which are the replication package's
+# filters for the functions to fine-tune on; the functions held out for tests have to pass the
+# default filters, which are those of the paper's replication package
 LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
 COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
 # not used for fine-tuning, because Jedi needs a minute for ten functions of these packages
@@ -99,8 +99,8 @@ def files_of(name: str) -> list[Path]:
 
 @cache
 def functions() -> list[Pair]:
-    """Return every function of the packages for training, including those that are held out. The
-    files are in the order of a hash.
+    """Return all functions of the packages for training, even the functions that are held out. They
+    are sorted by a hash of their file's path.
     """
     place = python_sources.folder().resolve()
     found = chain(*map(files_of, packages()))
@@ -149,8 +149,8 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         # a signature with a comment after its colon is left out
         if signature.rstrip().endswith(":"):
-            # A comment on the last line is cut off. ``functions.extract`` does so, too, and the
-            # same function must have the same hash in both.
+            # A comment on the last line is cut off, as in ``functions.extract``, because
+            # ``code_hash`` must give the same hash for a function that either of them has read.
             end, column = end_of(node, lines)
             code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
             whole = textwrap.dedent(signature + code)
@@ -186,7 +186,7 @@ def pretrained(family: str) -> Path:
     if not target.exists():
         spelled = tokenizer()
         kind: ModelKind = "encoder-decoder" if family == "t5" else "decoder"
-        # a decoder learns to write the prompt, too, because it is code like the answer
+        # a decoder learns to write the prompt, too, because the prompt is code like the answer
         examples = [
             ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
             for one in encode(spelled, training_functions(), kind)

@@ -160,7 +160,7 @@ def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimi
     inner = []
     others = []
     for name, weight in model.named_parameters():
-        # AdamW also trains the embedding, although this is a matrix: the head has the same weights
+        # AdamW also trains the embedding, which is a matrix but shares its weights with the head
         if weight.ndim != 2 or weight is model.get_input_embeddings().weight:
             others.append(weight)
         else:
@@ -194,7 +194,7 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
         totals = np.array([sizes[row].sum() for row in rows])
         filled: list[list[list[int]]] = []
         longest = 0
-        # longest first; the random term puts other rows together in each epoch
+        # longest first, plus a random term, so that the batches differ from epoch to epoch
         for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
             if not filled or (len(filled[-1]) + 1) * longest > recipe.batch_tokens:
                 filled.append([])
@@ -205,9 +205,10 @@ def batches(sizes: np.ndarray, recipe: PretrainingRecipe) -> list[list[list[int]
 
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
-    """Return rows of documents' indices. Most documents are packed into rows of at most SHORT
-    tokens. Documents longer than SHORT are packed into rows of at most LONG tokens. If these have
-    less than the share LONG_SHARE of all tokens, random shorter documents are added to them.
+    """Return rows of documents' indices. Most documents are packed into short rows, of at most
+    SHORT tokens. Documents with more than SHORT tokens are packed into long rows, of at most LONG
+    tokens. If the long rows have less than the share LONG_SHARE of all tokens, random shorter
+    documents are added to them.
 
     No document is cut, so that documentation and the call below it stay in one context.
     """
@@ -276,8 +277,8 @@ def pretrain(
     model.to(device)  # type: ignore[arg-type]
     opts = optimizers(model, recipe)
     parts: list[Any] = [model, *opts]
-    # -1 ends each part of an example, because the same tokens, divided into other parts, must have
-    # another hash
+    # -1 marks where ``read`` and ``written`` end, so that the hash of the examples depends on
+    # where each example is divided
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(sequence) - 2 for sequence in tokens])
     plan = batches(sizes, recipe)

@@ -49,9 +49,9 @@ def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
     """Return a copy of a frame of artifact rows with the column ``paper_value``: the paper's number
-    for the same quantity, or NaN if the paper does not report it.
+    for the same quantity, or NaN if the paper reports none.
 
-    The frame needs the columns ``paper`` and ``artifact``, or they are passed as arguments.
+    ``paper`` and ``artifact`` are columns of the frame, or are passed as keyword arguments.
     ``roles`` says which model of the paper a model of ours stands for: {"mini-small":
     "StarCoder2-3B"} compares the smallest model of our family with the smallest of the paper's. A
     model without a role is looked up under its own name. Raises UserError if a role is not a model
@@ -70,8 +70,8 @@ def attach(
 
 
 def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
-    """Yield an error message for each of the ``roles`` (see ``attach``) whose model does not occur
-    in these papers.
+    """Yield an error message for each of the ``roles`` (see ``attach``) that names a model which
+    these papers do not have.
     """
     for ours, theirs in roles.items():
         models = set(_reported().loc[_reported().paper.isin(papers), "model"])

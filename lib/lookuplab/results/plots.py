@@ -3,9 +3,9 @@ rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``); seaborn computes non
 
 Bars, dots and lines are our values with 95% intervals. A hollow diamond is the paper's value of the
 same quantity, outlined in the colour of its class. Frequency classes, model sizes, providers and
-failure categories have fixed colours. The same rows give the same picture. Pyplot makes figures,
-because a notebook would otherwise not show them. Figures are returned closed, because a notebook
-would otherwise show each of them twice.
+failure categories have fixed colours. The same rows give the same picture. Pyplot makes each
+figure, so that a notebook can show the figure. The functions close the figure before they return
+it, so that the notebook does not show it twice.
 """
 
 import sys
@@ -28,9 +28,9 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.results.artifact import NUMBERS
 from lookuplab.results.looks import DARK, GREY, HEIGHT, PALE, STYLE, WIDTH
 
-# Seaborn imports these packages if it finds them, which takes most of a second. It does not need
-# them for what is drawn here (SciPy only serves clustermap and cumulative densities), so they are
-# hidden while seaborn is imported. Afterwards they can be imported as usual.
+# Seaborn imports these packages if it finds them, which takes most of a second. Our pictures do not
+# need them (seaborn uses SciPy only for clustermap and cumulative densities), so they are hidden
+# while seaborn is imported. Afterwards they can be imported as usual.
 _HIDDEN = {"scipy.stats", "scipy.cluster", "statsmodels", "ipywidgets"}.difference(sys.modules)
 sys.modules.update(dict.fromkeys(_HIDDEN))  # type: ignore[arg-type]
 import seaborn.objects as so  # noqa: E402
@@ -38,8 +38,8 @@ import seaborn.objects as so  # noqa: E402
 for _name in _HIDDEN:
     del sys.modules[_name]
 
-# Colour-blind readers can tell the colours of a group apart, also from the colour of "all". The
-# contrast with white is at least 3 (WCAG 2.2, 1.4.11).
+# Colour-blind readers can distinguish the colours of each group from each other and from the colour
+# of "all". The contrast with white is at least 3 (WCAG 2.2, 1.4.11).
 COLOURS = {
     # frequency classes
     "high": "#08306b",
@@ -75,9 +75,9 @@ ABOVE: Style = {"zorder": 3, "clip_on": False}
 
 
 def looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return {name: style} with a colour and a marker for each name. A class, a provider, a
-    category and a model with a size (``mini-small``) have fixed colours (COLOURS). Any other name
-    gets the next colour of OTHERS.
+    """Return {name: style} with a colour and a marker for each name. A name in COLOURS, or with an
+    ending in COLOURS (``mini-small``), has a fixed colour. Any other name gets the next colour of
+    OTHERS.
     """
     others, markers = cycle(OTHERS), cycle("os^v<>")
     keys = {name: "".join(name.partition(" ◇")[0].rpartition("-")[1:]) for name in names}
@@ -88,9 +88,9 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows with longer model names: ``mini-large ◇ StarCoder2-15B`` names our model and
-    the paper's model that it stands for. Models for which no value of the paper is drawn keep their
-    names.
+    """Return the rows with longer model names: ``mini-large ◇ StarCoder2-15B`` means that
+    mini-large stands for the paper's StarCoder2-15B. A model keeps its name if its rows have no
+    value of the paper.
     """
     beside = set(rows.model[rows.paper_value.notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
@@ -110,8 +110,8 @@ def grouped_bars(
     the column ``bars``, as for Table 1.
 
     ``order`` selects and orders the bars. ``top`` is the upper end of the y axis. If it is None,
-    matplotlib chooses the end, and each bar is labelled with its value. ``texts`` are ``title`` and
-    ``ylabel``.
+    matplotlib chooses the end, and each bar is labelled with its value. ``texts`` may be ``title``
+    and ``ylabel``.
     """
     rows = _select(_rows(frame, metric), bars, order)
     width = 66 // rows[groups].nunique()  # 66 characters fit below the x axis
@@ -146,8 +146,8 @@ def dots_with_intervals(
 
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies; a dictionary
     {policy: label} also names them. ``classes`` selects and orders the classes. There is a panel
-    for each value of the column ``panels``. ``shown`` are ``title``, ``xlabel``, ``ylabel`` and
-    ``marks``, as in ``curves``.
+    for each value of the column ``panels``. ``shown`` may be ``title``, ``xlabel``, ``ylabel`` and
+    ``marks`` (see ``curves``).
     """
     rows = _select(_rows(frame, metric, panels), "head", policies)
     named = policies if isinstance(policies, Mapping) else {}
@@ -186,14 +186,15 @@ def curves(
 ) -> Figure:
     """Draw a metric against a quantity that was varied, as for Figures 7a, 7b and 9b, or risk
     against coverage. Bands show the intervals. If there are several lines with at most FEW points
-    each, bars show them, because bands would hide each other.
+    each, error bars show the intervals, because bands would hide each other.
 
     Conditions are ``<x>_<number>/<class>``, such as ``precision_50/high`` for x = "precision". A
     condition ``base/<class>`` becomes a dashed horizontal line in the colour of its class. There is
     a line for each value of the column ``lines`` (by default, each class), and a panel for each
     value of the column ``panels``. ``classes`` selects and orders the classes. With ``log_ticks``,
-    the x axis shows log(1 + x), with these ticks. ``shown`` are ``title``, ``xlabel``, ``ylabel``
-    and ``marks``; in ``marks``, {label: x} draws a vertical line and {label: (from, to)} two.
+    the x axis shows log(1 + x), with these ticks. ``shown`` may be ``title``, ``xlabel``,
+    ``ylabel`` and ``marks``. ``marks`` are vertical lines: {label: x} draws one line at x, and
+    {label: (from, to)} draws two lines.
     """
     rows = _rows(frame, metric, panels)
     varied = rows["head"].str.rpartition("_")
@@ -202,12 +203,12 @@ def curves(
     rows = _select(rows[rows.x.notna() | (rows["head"] == "base")], "class", classes)
     if lines != "class":
         rows = _select(rows, lines)
-    # a long line is thin, and only some of its points have a marker, or they would hide it
+    # lines with many points are thin, and only some points have a marker: more would hide the line
     longest = rows.groupby(["kind", "panel"]).x.count().max()
     is_few = longest <= FEW and rows.kind.nunique() > 1 and rows.ci_low.notna().any()
     levels = rows.loc[rows.x.isna(), ["kind", "panel", "value"]].rename(columns={"value": "level"})
     rows = rows.dropna(subset="x").sort_values("x", kind="stable")
-    # if x has few values, ticks are at these values alone
+    # if x has few values, only these values get ticks
     places = rows.x.unique()
     ticks = log_ticks or (places if len(places) <= 6 else None)
     ends = [levels.assign(x=end) for end in (places[0], places[-1] * 1.06)]
@@ -273,13 +274,14 @@ def _draw(
     **scales: so.Continuous,
 ) -> Figure:
     """Return a figure in which the mark ``value`` shows our values, the marks ``intervals`` show
-    their intervals, and hollow diamonds the paper's values.
+    their intervals, and hollow diamonds show the paper's values.
 
     The figure has a panel for each value of the column ``panel``. At most three panels are side by
-    side, and all have the same axes. The column ``kind`` decides the colour and the marker. The
-    column ``x`` or ``y`` has the places on the ``axis`` of this name. ``move`` puts the kinds side
-    by side. The column ``level`` becomes dashed lines. In the legend, the marker ``interval``
-    stands for intervals, and all kinds have the style ``key``.
+    side, and all have the same axes. Rows with the same name in the column ``kind`` have the same
+    colour and marker. ``move`` puts marks of different names side by side. ``axis`` is "x" or "y",
+    the axis with the groups; the column of this name has each row's group or number. The numbers
+    in the column ``level`` become dashed lines. In the legend, the marker ``interval`` stands for
+    intervals, and the options in ``key`` apply to all names.
     """
     count = rows.panel.nunique()
     lines = -(-count // 3)  # rounded up
@@ -288,7 +290,7 @@ def _draw(
     kinds = looks(rows.kind.cat.categories)
     colours, markers = map(list, zip(*map(dict.values, kinds.values()), strict=True))
     hollow = so.Dot(marker="D", pointsize=8, color="white", edgewidth=1.2, artist_kws=ABOVE)
-    # a dashed line has a marker only at its end; the marker shows the kind whose ``level`` it is
+    # a dashed line has one marker, at its end, which shows to which name the line belongs
     dashed = so.Line(
         fillcolor="white",
         artist_kws={**ABOVE, "markevery": [1]},
@@ -302,7 +304,7 @@ def _draw(
     )
     between = {across: "value", f"{across}min": "ci_low", f"{across}max": "ci_high"}
     layers = [(mark, between) for mark in intervals]
-    # our values are above the paper's, so that both are visible if they are equal
+    # our values are drawn over the paper's larger marks, so that both are visible if they are equal
     layers += [(hollow, {across: "paper_value"}), (value, {across: "value"})]
     layers += [(dashed, {across: "level"})]
     for mark, shown in layers:
@@ -331,7 +333,7 @@ def _draw(
             for label, place in marks.items():
                 for at in np.ravel(place):
                     axes.axvline(at, **keys[label], zorder=0.9)
-        # 115 characters fit in a line of the legend, and a label's marker takes the place of 8
+        # 115 characters fit in a line of the legend; a label's marker is as wide as 8 characters
         ncols = max(1, 115 // (8 + max(map(len, keys), default=0)))
         legend_lines = -(-len(keys) // ncols)
         figure.set_size_inches(WIDTH, height * (0.4 + 0.6 * lines) + 0.2 * legend_lines)
@@ -347,9 +349,9 @@ def _draw(
 
 
 def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], key: Style) -> dict[str, Style]:
-    """Return a legend, {label: style}. A label is a name from ``kinds``. The n of the name's
-    rows is added if it is the same for all of them, but not for all names. There is no legend if
-    each panel has the name of its only kind.
+    """Return a legend, {label: style}, with a label for each name in ``kinds``. If all rows of a
+    name have the same n, and other names have another n, the label also states n. The legend is
+    empty if the only name is "all", or if each panel shows one name, which is the panel's title.
     """
     keys: dict[str, Style] = {}
     for name, look in kinds.items():
@@ -361,10 +363,10 @@ def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], key: Style) -> dict[st
 
 
 def _rows(frame: pd.DataFrame, metric: str, panels: str | None = None) -> pd.DataFrame:
-    """Return the rows of a metric, with all columns of NUMBERS, and with conditions
-    ``<head>/<class>`` split into the columns ``head`` and ``class``. If a condition has no slash,
-    its class is "all". The column ``panel`` is a copy of the column that ``panels`` names; if
-    ``panels`` is None, it is empty. Raises UserError for a metric without a row.
+    """Return the rows of a metric, with all columns of NUMBERS. Conditions ``<head>/<class>`` are
+    split into the columns ``head`` and ``class``; without a slash, the class is "all". The column
+    ``panel`` is a copy of the column that ``panels`` names, or empty if ``panels`` is None. Raises
+    UserError for a metric without a row.
     """
     if frame.empty:
         raise UserError("there is no row to draw")
@@ -377,9 +379,9 @@ def _rows(frame: pd.DataFrame, metric: str, panels: str | None = None) -> pd.Dat
 
 
 def _select(rows: pd.DataFrame, column: str, wanted: Collection[str] = ()) -> pd.DataFrame:
-    """Return the rows whose ``column`` has a name in ``wanted``. The column ``kind`` repeats the
-    names, as a category in the order of ``wanted``. If ``wanted`` is empty, return all rows, with
-    names in order of appearance.
+    """Return the rows whose ``column`` has a name in ``wanted``, and set the column ``kind`` to
+    these names, as a categorical in the order of ``wanted``. If ``wanted`` is empty, return all
+    rows; the categories are then in order of appearance.
 
     Some names may be missing, as in a small run. Raises UserError if all names are missing.
     """

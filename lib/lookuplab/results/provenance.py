@@ -31,9 +31,9 @@ _ARTIFACT = re.compile(r"""\w+ = Artifact\(["']([^"']+)["'], ["']([^"']+)["'], p
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Return the provenance of numbers that were computed here: versions, machine, the identities
-    of ``models`` and hashes of ``data``. The caller adds seeds, parameters and time. ``models`` are
-    models, or dictionaries that identify models; ``data`` are files or folders.
+    """Return the provenance of numbers that this process computed: versions, machine, the
+    identities of ``models`` and hashes of ``data``. The caller adds seeds, parameters and time.
+    ``models`` may be objects or the dictionaries that identify them; ``data`` are files or folders.
     """
     sources = paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
@@ -41,7 +41,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
     for path in data:
         name = publishable(path)
         found = content_hash(paths.located(path))
-        # two files outside the checkout may have the same public name, so the hash is added
+        # if two files outside the checkout have the same shortened name, the hash tells them apart
         hashes[name if hashes.get(name, found) == found else f"{name} ({found[:8]})"] = found
     return {
         "git": {
@@ -102,8 +102,8 @@ def threads() -> int:
 
 
 def device() -> str:
-    """Return the names of the GPUs, or "cpu" if there are none, or if this process cannot have used
-    them because it has not imported torch.
+    """Return the names of the GPUs. Return "cpu" if there are none, or if this process has not
+    imported torch, and so cannot have used a GPU.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
@@ -113,7 +113,8 @@ def device() -> str:
 
 def content_hash(path: Path, pattern: str = "*") -> str:
     """Return the sha256 of a file's content. For a folder, return one sha256 over the names and
-    contents of those files in it that match ``pattern``. Raises UserError if there is neither.
+    contents of the folder's files that match ``pattern``. Raises UserError if ``path`` does not
+    exist.
     """
     path = paths.ROOT / path
     if path.is_file():
@@ -141,9 +142,9 @@ def relative(value: Any) -> Any:
 
 
 def publishable(value: Any) -> Any:
-    """Return ``value`` with paths that can be published, because they reveal nothing about this
-    machine. A path inside the checkout becomes relative to the checkout. Of a path outside the
-    checkout, only the last part is kept (of ``FOLDER/*``, the last two parts).
+    """Return ``value`` with paths shortened, so that they reveal nothing about this machine. A path
+    inside the checkout becomes relative to the checkout. Of a path outside the checkout, only the
+    file's name is kept; ``/home/me/FOLDER/*`` becomes ``FOLDER/*``.
     """
     return each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 
@@ -165,10 +166,10 @@ def kernel_parameters() -> dict[str, Any]:
     checking the values that papermill injected. Outside a kernel, and before the parameters cell
     has run, return {}.
 
-    Papermill puts its values into a cell after the notebook's parameters cell, and only warns about
-    names that the notebook does not declare. Raises UserError for such a name, and for a value of
-    another type than the declared one. If the notebook declares a list, a single value becomes a
-    list with one item, and the notebook's variable is set to this list.
+    Papermill injects values in a cell after the notebook's parameters cell, and only warns about
+    names that the notebook does not declare. This function raises UserError for such a name, and
+    for a value whose type differs from the declared type. If the notebook declares a list, a single
+    value becomes a list with one item, and the notebook's variable is set to this list.
     """
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
@@ -182,7 +183,7 @@ def kernel_parameters() -> dict[str, Any]:
             for name, value in values.items():
                 check_choice("the notebook's parameter", name, declared)
                 found[name] = convert(declared[name], value, f"parameter {name!r}")
-                # a value that the notebook has assigned to the name since then is kept
+                # if the notebook has since assigned another value to the variable, keep that value
                 if shell.user_ns.get(name) == value:
                     shell.user_ns[name] = found[name]
         # every parameters cell of the kit declares the profile
@@ -237,15 +238,15 @@ def convert(declared: Any, value: Any, what: str) -> Any:
 def figures_of(artifact: str) -> Path:
     """Return the folder below which this kernel writes an artifact (``paper/name``).
 
-    If the runner has set the environment variable LOOKUPLAB_FIGURES, the variable names the folder.
-    Otherwise the folder is ``runs/figures``. For a copy of a notebook, such as ``out.ipynb``, it is
-    ``runs/copies/out``. The kernel runs a copy if the command or session that started it names
-    notebooks, and none of these is the artifact's original (``original_notebook``).
+    The runner sets this folder in the environment variable LOOKUPLAB_FIGURES. Without the runner,
+    the folder is ``runs/figures`` or, for a copy of a notebook such as ``out.ipynb``,
+    ``runs/copies/out``. A notebook counts as a copy if the command or session that started the
+    kernel names it, but not the notebook from which the artifact comes (``original_notebook``).
     """
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)
     if named := _notebooks():
-        # in the file, which is JSON, a backslash precedes each quote
+        # the notebook's file is JSON, so a backslash precedes each quote in its code
         saving = [
             file
             for file in paths.NOTEBOOKS.glob("*/[!.]*.ipynb")
@@ -264,9 +265,9 @@ def saved_in(code: str) -> dict[str, str]:
 
 
 def original_notebook(artifact: str, files: Collection[Path]) -> Path:
-    """Return the original among the notebooks that save the same artifact. A file in the kit's
-    folder of notebooks is preferred. If several files are equal in this, a file tracked by git is
-    preferred, then a file named after the artifact, then the file with the shortest name.
+    """Return the original among the notebooks that save the same artifact. Files are preferred in
+    this order: in the kit's folder of notebooks, tracked by git, named after the artifact, with
+    the shortest name.
     """
     known = git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 
@@ -280,8 +281,8 @@ def original_notebook(artifact: str, files: Collection[Path]) -> Path:
 
 
 def _notebooks() -> list[Path]:
-    """Return the notebook files that are named by the command that started this kernel (papermill,
-    jupyter execute), or by its JupyterLab session.
+    """Return the notebook files named by the command that started this kernel (papermill, jupyter
+    execute) or by the kernel's JupyterLab session.
     """
     if "ipykernel.kernelapp" not in sys.modules:
         return []

@@ -1,6 +1,6 @@
 """Compares the figures of a fresh run with the committed ones. On the same type of processor, with
-the same number of threads, numbers and pictures must be equal byte for byte; only artifacts with
-times are exempt.
+the same number of threads, numbers and pictures must be equal byte for byte. Only artifacts with
+times or speeds are exempt.
 
 On another type of processor, or with another number of threads, the last bits of floating-point
 numbers differ. Numbers may then differ by ``RELATIVE`` or ``ABSOLUTE``, and pictures are not
@@ -35,14 +35,15 @@ RELATIVE = 1e-4
 # task in 10,000 changed, they would change by more.
 ABSOLUTE = 5e-5
 FLOATS = ("value", "ci_low", "ci_high")
-# what a comparison may find; only DIFFERENT is a failure. EXPLAINED numbers changed because of a
-# near tie.
+# What a comparison may find. EXPLAINED is a number that changed because of a near tie. Only
+# DIFFERENT is a failure.
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 NOT_RERUN = "on demand, not run again"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
-# These columns of the log identify a prompt of a notebook. If the notebook used the prompt under
-# several conditions, the column ``question``, a digest of text and decoding, tells them apart.
+# These columns of the log identify a prompt of a notebook. Under one id (column ``prompt``), a
+# notebook may give the model several texts, for example with other documents, or one text with
+# several decodings. The column ``question``, a digest of text and decoding, tells them apart.
 _USE = ["notebook", "model", "prompt", "sample"]
 Files = Mapping[str, bytes]  # path below figures/PROFILE -> content
 
@@ -71,7 +72,8 @@ class Differences:
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Record the processor and the number of threads of both sides, as the artifact's two JSON
-        files state them. Return whether they are equal: the last bits of sums depend on them.
+        files state them. Return whether both are equal, because the last bits of sums depend on
+        processor and threads.
         """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
@@ -84,10 +86,11 @@ class Differences:
     def compare_answers(self, old: pd.DataFrame, new: pd.DataFrame, is_exact: bool) -> set[str]:
         """Compare two logs of answers. Return the notebooks in which a near tie changed an answer.
 
-        The changed answers to a prompt count as explained by near ties if at least one question has
-        different answers on the two sides, and if all such answers were near ties. A question that
-        only one side has is not judged: a changed answer leads to other questions, for example with
-        another document.
+        All questions with the same prompt id are judged together. Their changes count as explained
+        by near ties if at least one question has different answers on the two sides, and if the
+        answers to all such questions were near ties. A question that only one side has is not
+        judged, because a changed answer can lead to a new question, for example with another
+        document.
         """
         sides = pd.concat([old, new])
         on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
@@ -183,8 +186,8 @@ def fresh_files(folder: Path) -> dict[str, bytes]:
 
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
-    """Return the rows of a log of answers, with all values as text: the columns that
-    ``models.completions`` logs (``store.LOG_COLUMNS``) and, in the file ANSWERS_FILE, the notebook.
+    """Return the rows of a log of answers, with all values as text. The columns are those of
+    ``store.LOG_COLUMNS``. The file ANSWERS_FILE also has the column ``notebook``.
     """
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
 
@@ -198,10 +201,10 @@ def compare(
     """Compare the files of both sides: ``old`` is committed, ``new`` is fresh.
 
     ``makers`` maps each artifact to its notebook. ``on_demand`` are the artifacts that a run of all
-    notebooks does not make again, so they may still be the committed files. Without ``on_demand``,
-    only the artifacts in ``makers`` and the log of answers are compared. A folder without committed
-    files is taken to be the user's own, and is ignored. Raises UserError if nothing is left to
-    compare.
+    notebooks does not make again; their files in ``new`` may be the committed ones. Without
+    ``on_demand``, only the artifacts in ``makers`` and the log of answers are compared. A folder
+    without committed files is taken to be the user's own, and is ignored. Raises UserError if
+    nothing is left to compare.
     """
     papers = {file.split("/")[0] for file in old}
 

@@ -1,9 +1,9 @@
 """Audits the record of answers: checks whether the models, Jedi, pylint and the executed programs
 still give the answers in the record, and lists what these answers depend on.
 
-An audit executes notebooks. Although the record has their answers, the notebooks also generate a
-seeded sample of the record's rows again (``AnswerStore.lookup``). The audit then compares the new
-rows with the recorded ones.
+An audit executes notebooks. They read most answers from the record, but generate a random sample of
+its rows again (``AnswerStore.lookup``). The audit then compares the new rows with the recorded
+ones.
 """
 
 import json
@@ -59,8 +59,8 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
 
 
 def mark_complete(is_whole: bool) -> None:
-    """Write ``run.json`` to the folder of a cold run's stores. The file means that the run is
-    complete, and says whether it included all papers (``is_whole``).
+    """Write ``run.json`` to the folder of a cold run's stores. The file exists only if the run is
+    complete, and says whether the run included all papers (``is_whole``).
     """
     told = {**provenance.describe(), "whole": is_whole}
     paths.write_lines(cold_folder() / "run.json", [json.dumps(told, indent=1, sort_keys=True)])
@@ -70,9 +70,9 @@ def mark_complete(is_whole: bool) -> None:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """Return {store: {condition: value}}. Conditions are versions, and hashes of models. A row in a
-    store depends on its question and on the store's conditions; rows that were made under other
-    conditions are not used.
+    """Return {store: {condition: value}}. A condition is the version of some code or package, or
+    the hash of a model. The rows of a store depend on all of its conditions; rows that were made
+    under other conditions are not used.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
@@ -95,9 +95,9 @@ def about() -> dict[str, Any]:
 
 
 def changed_kinds(store: str) -> Collection[str]:
-    """Return the kinds of a store's rows that may be different now, because conditions have changed
-    since the record was made. If only models have changed, these are the models' own rows; after
-    any other change, all rows of the store.
+    """Return the kinds of rows (for completions, the models) that may be different now, because the
+    store's conditions have changed since the record was made. If only models have changed, return
+    these models. After any other change, return all kinds.
     """
     told = about()
     now = conditions()[store]
@@ -113,8 +113,8 @@ def begin(share: str) -> record.Audit:
     """Begin an audit of a share of the record's rows, such as "2%", and return the audit. If the
     same audit was interrupted and nothing has changed since, it is continued.
 
-    The commit is the seed of the sample, so over time different rows are audited. Raises UserError
-    if there is no record, or if ``share`` is not a percentage above 0.
+    The commit is the seed of the sample, so the next commit audits other rows. Raises UserError if
+    there is no record, or if ``share`` is not a percentage above 0.
     """
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", share.strip())
     if not percentage or not 0 < float(percentage[1]) <= 100:
@@ -148,9 +148,9 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     """Compare an audit's new rows with the record, row by row. Print the differences and, in the
     last line, the result. Return the exit code of the audit.
 
-    ``code`` is the exit code of the notebooks. ``every`` says that no notebook was skipped as up to
-    date. An audit that could compare nothing fails, unless notebooks were skipped: these may be the
-    ones that use the rows of the sample.
+    ``code`` is the exit code of the notebooks. ``every`` is True if no notebook was skipped as up
+    to date. If no row was compared, the audit fails, unless notebooks were skipped: perhaps only
+    the skipped notebooks use the rows of the sample.
     """
     rows = made = 0
     lines: dict[str, list[str]] = {"near tie": [], "different": []}
@@ -187,8 +187,8 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
 
 
 def _row_name(key: str, answer: Any) -> str:
-    """Return a row's name for messages: the model, the prompt and the sample if the row is an
-    answer of a model, and in any case the key.
+    """Return a row's name for messages: its key. A model's answer is named by model, prompt, sample
+    and key.
     """
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"

@@ -50,10 +50,10 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UserError for an empty argument, which is often a shell
-        variable that is not set. The command must not run with a default instead.
+        """Parse the arguments. Raises UserError for an empty argument. It often comes from a shell
+        variable that is not set, and the command must not run with a default instead.
         """
-        # the message names what precedes an empty argument, because this is all that the user sees
+        # the message names the text before the empty argument, which itself cannot be seen
         for before, text in zip([self.name, *args], args, strict=False):
             if not text or re.fullmatch("--[a-z-]+=", text):
                 raise UserError(
@@ -112,8 +112,8 @@ class Group(click.Group):
 
 
 def run_module(module_command: click.Command) -> None:
-    """Run ``module_command`` when its module was started as ``python -m MODULE``, and report errors
-    as ``lookuplab`` does.
+    """Run the command of a module that was started as ``python -m MODULE``, and report errors as
+    ``lookuplab`` does.
     """
     name = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]  # started by -m
     group = Group(commands={name: module_command}, context_settings=HELP)
@@ -203,7 +203,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     changed = {}
     for name, value in pairs(texts).items():
         check_choice("the setting", name, vars(defaults))
-        # (int, NoneType) for a setting that may be null
+        # (int, NoneType) if the setting may be null, and () otherwise
         kinds = get_args(type(defaults).__annotations__[name])
         if value is not None or not kinds:
             example = kinds[0]() if kinds else vars(defaults)[name]
@@ -249,8 +249,8 @@ def cli() -> None:
     """
 
 
-# {command: (module, function)}. The modules are read as text and not imported, because imports take
-# seconds.
+# {command: (module, function)}. The modules are searched as text and not imported, because imports
+# take seconds.
 PLACES: dict[str, tuple[str, str]] = {}
 for file in Path(__file__).with_name("commands").glob("*.py"):
     for given, function, line in COMMAND.findall(file.read_text("utf-8")):

@@ -2,7 +2,7 @@
 docs/cluster.md).
 
 Without ``--scheduler`` no Dask code runs, and ``work.spread`` uses threads. If a worker dies,
-another worker repeats its task, which is safe because tasks are idempotent; the caller keeps the
+another worker repeats the task, which is safe because tasks are idempotent; the caller keeps the
 results that have already arrived. A worker must have the same library, packages and checkout as the
 caller. Each task checks this before it begins, so workers that join late are checked, too.
 """
@@ -49,8 +49,8 @@ class Cluster:
                 futures[executor.submit(_on_worker, function, installation(), task)] = number
             for future in as_completed([*futures]):
                 number, result = futures.pop(future), future.result()
-                # Released at once: if a worker dies, the scheduler recomputes the results of
-                # all futures that are still held.
+                # The future is released at once: if a worker dies, the scheduler recomputes the
+                # results of all futures that are still held.
                 del future
                 yield number, result
         except KilledWorker as error:
@@ -105,8 +105,8 @@ def connect(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]
 
 @cache
 def installation() -> dict[str, str]:
-    """Return {what: value} for everything that must be the same on all machines, because results
-    depend on it.
+    """Return the paths and versions on which results depend, such as {"Python": "3.11.9"}. They
+    must be the same on all machines.
     """
     return {
         "checkout": str(paths.ROOT),
@@ -117,8 +117,8 @@ def installation() -> dict[str, str]:
 
 
 def _on_worker(function: Callable[..., Any], expected: dict[str, str], *arguments: object) -> Any:
-    """Call ``function`` on a worker. Raises UserError if the worker's installation differs from the
-    caller's, which is ``expected``.
+    """Call ``function`` on a worker. ``expected`` is the caller's ``installation``. Raises
+    UserError if the worker's installation differs.
     """
     for what, here in installation().items():
         if here != expected[what]:

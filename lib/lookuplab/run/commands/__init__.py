@@ -1,1 +1,1 @@
-"""Has the commands of the command line (``lookuplab.run.cli``), by topic."""
+"""Implements the commands of ``lookuplab.run.cli``, one module for each topic."""

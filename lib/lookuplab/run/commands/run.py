@@ -112,10 +112,10 @@ def run(
 
 def undo_hint(places: Iterable[Path]) -> str:
     """Return a line that says how to undo a run's changes to committed artifacts; "" if there are
-    none. ``places`` are the paths of the artifacts' files without suffix.
+    no such changes. ``places`` are the paths of the artifacts' files without suffix.
 
-    Every run changes at least the JSON, from which ``lookuplab verify`` sees that the artifact was
-    made again.
+    Every run changes at least an artifact's JSON. The changed JSON tells ``lookuplab verify`` that
+    the artifact was made again.
     """
     files = [f"{place}.*" for place in places]
     changed = files and git("diff", "--name-only", "--relative", "--", *files)
@@ -172,12 +172,13 @@ def reproduce(
     them. With --cold, everything is generated again, in separate stores (runs/cold), from which
     `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
-    With --audit, the notebooks that run also generate some rows of the record again: a random share
-    of the rows that they use, for each model and kind. The new rows are compared with the record's,
-    one by one. All tokens and verdicts must be equal. Log-probabilities must be equal up to their
-    last digits, which depend on the batch and on the processor. Near ties are listed. Judgements
-    are compared only under the record's Python. The exit code is 1 if something differs or, with
-    --again, if nothing could be compared. To continue an interrupted audit, repeat the command.
+    With --audit, a random share of the record is drawn: of the answers of each model, and of the
+    judgements of each type. If a notebook uses a drawn answer or judgement, it generates it again.
+    The new one is then compared with the recorded one. All tokens and verdicts must be equal.
+    Log-probabilities must be equal up to their last digits, which depend on the batch and on the
+    processor. Near ties are listed. Judgements are compared only under the record's Python. The
+    exit code is 1 if something differs or, with --again, if nothing could be compared. To continue
+    an interrupted audit, repeat the command.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
     `lookuplab verify`.
@@ -204,10 +205,10 @@ def reproduce(
             (default: the number of cards if models need them, else the number of processors).
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
-        audit: Share of the record to generate again and compare, such as 2%, but at least 5 rows of
-            each model and kind. If one row in 200 is wrong, an audit of 0.5% (640 rows) finds a
-            wrong row with a probability of 95%. The commit is the seed, so over time other rows are
-            compared.
+        audit: Share of the record to generate again and compare, such as 2%, but at least 5 answers
+            of each model and 5 judgements of each type. If one row in 200 is wrong, an audit of
+            0.5% (640 rows) finds a wrong row with a probability of 95%. The commit is the seed, so
+            each commit compares other rows.
         dry_run: Only print what would run, what would be fetched, what is missing (then the exit
             code is 2), and how many prompts each notebook has in the mini profile.
         shard: I/N, such as 3/8: answer part I of N of the prompts first, and write no figures. The
@@ -240,8 +241,8 @@ def reproduce(
     if cold:
         variables = auditing.cold_environment(dry_run)
     planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
-    # A shard also runs notebooks that are up to date. It has to fill a store, which may lack the
-    # answers behind the figures of these notebooks.
+    # A shard also runs notebooks that are up to date, because it has to fill a store. This store
+    # may lack the answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:
         if code == 0 and part.draws:
@@ -353,7 +354,8 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
-            # the JSON file has sorted names, but a sentence may follow the order in the notebook
+            # the JSON file sorts the names in a dictionary; restore the notebook's order, because a
+            # result sentence may follow it
             for name, value in notebook.parameters.items():
                 if isinstance(value, dict) and name in recorded:
                     recorded[name] = {
@@ -427,8 +429,8 @@ def execute(
     is 0 if no job failed, 2 if all failures were UserErrors (bad input that was found only while
     running), and otherwise 1.
 
-    If several processes share the work, each runs the same jobs. Processes that do not draw figures
-    write to separate folders.
+    If several processes share the work, each runs the same jobs. A process that does not draw the
+    figures writes to a folder of its own.
     """
     if part.of > 1 and scheduler:
         raise UserError("--scheduler cannot be combined with --shard or several processes")
@@ -464,9 +466,9 @@ def execute(
 
 def time_table(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
     """Yield the lines of a table with one line for each notebook, the slowest first. The columns
-    are the seconds that the notebook took, the seconds outside its cells (mostly before the first),
-    the seconds in its drawing cells, and the numbers of answers and judgements that it found and
-    made. The times are those that papermill writes into the executed copy.
+    are the seconds that the notebook took, the seconds outside its cells (mostly before the first
+    cell), the seconds in its drawing cells, and how many answers and judgements it found and made.
+    The times come from papermill's metadata in the executed copy.
     """
     lines = []
     for job, (recorded, stored, made) in ran:

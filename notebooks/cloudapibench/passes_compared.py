@@ -1,6 +1,6 @@
 """Computes numbers about passes (``cloudapi.dag``) that several notebooks of this folder need: the
-tokens that a pass costs, the differences between two models or two policies, and whether a model
-gives a confidence.
+tokens that a pass costs, the differences between two models or two policies, and whether a pass has
+log-probabilities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,10 +57,10 @@ def between_models(
     """Return the paired difference between every two models, the later one in ``frames`` minus the
     earlier one. The ``model`` of these rows is ``<later> - <earlier>``.
 
-    ``frames`` are the models' frames of ``evaluate``, over the same tasks in the same order.
-    ``ways`` contains, for each model, a dictionary {name: (tasks,) values}. The rows of a name have
-    the condition ``name/class``. By default, the column ``valid`` is compared, and the condition is
-    ``class``.
+    ``frames`` are the models' frames of ``evaluate``, over the same tasks in the same order. By
+    default, the column ``valid`` is compared, and the condition of a row is ``<class>``. With
+    ``ways``, other values are compared: ``ways`` has for each model a dictionary {name: (tasks,)
+    values}, and the condition of a row is ``<name>/<class>``.
     """
     rows = []
     named = ways or [{"": frame.valid} for frame in frames]

@@ -26,12 +26,12 @@ def perplexity_rows(
     """Return the rows of Figure 1 (right): the ``perplexity`` of the correct names, with conditions
     ``<prompt>/<class>``.
 
-    The perplexity is exp of the mean negative log-probability of the names' tokens, and ``n``
-    counts the names. ``scored`` maps the prompts *base*, *hit* and *miss* to the scored names of
-    all tasks (results of ``models.score``), in the order of ``first``. *dag* is computed as a
-    mixture of hit and miss at the ``precision`` (percent). The mixture is exact, because the mean
-    log-probability is linear in the precision. ``log_perplexity_change`` is the logarithm of the
-    perplexity minus the logarithm of the base model's perplexity on the same names.
+    The perplexity is exp of the mean negative log-probability of the names' tokens. The ``n`` of a
+    row is the number of names. ``scored`` maps each of the prompts *base*, *hit* and *miss* to the
+    scored names of all tasks (results of ``models.score``), in the order of ``first``. *dag* is
+    computed as a mixture of *hit* and *miss* at the ``precision`` (percent). The mixture is exact,
+    because the mean log-probability is linear in the precision. ``log_perplexity_change`` is the
+    logarithm of the perplexity minus the logarithm of *base*'s perplexity on the same names.
     """
     surprise = {
         name: -np.array([math.fsum(one.token_logprobs) for one in completions])

@@ -122,9 +122,9 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, retriever: Retriever)
     around *optimal* that lose at most one point of validity. To get the intervals of the ends, the
     range is determined twice more. With the upper bounds of the losses in place of the losses, the
     range is narrower; with the lower bounds, it is wider. The interval of an end reaches from this
-    end of the narrower range to the same end of the wider one. (In samples drawn from the APIs of
-    the mini tasks with replacement, such an interval contained the true end 94 to 99% of the time,
-    and an interval of bootstrap percentiles as rarely as 85%.)
+    end of the narrower range to the same end of the wider range. (A simulation drew the APIs of the
+    mini tasks with replacement. These intervals contained the true end in 94 to 99% of the draws.
+    Intervals of bootstrap percentiles contained it in as few as 85%.)
 
     ``largest_fall_points`` of each class is the largest fall in validity from a threshold to any
     higher threshold, or 0 if validity never falls. To find it, validity at each threshold is

@@ -25,7 +25,7 @@ KIT = (
 COURSE = "notebooks/course/"
 # the files that students need from the lessons' folder, in addition to the lessons
 BESIDE = "check.py", "drawings.py", ".jupyter/"
-# beginnings of the paths in KIT that no lesson needs
+# no lesson needs the files in KIT whose paths begin like this
 LEFT_OUT = (
     "data/mini/models/large",
     "data/mini/models/medium-",

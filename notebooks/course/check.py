@@ -61,7 +61,7 @@ def _say_so(cell: Any) -> None:
 
 
 def _checked(lines: list[str]) -> list[str]:
-    # before each cell: raises an error for a wrong parameter, so that the cell does not run with it
+    # this runs before each cell; an error for a wrong parameter keeps the cell from running
     kernel_parameters()
     return lines
 

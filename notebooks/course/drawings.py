@@ -114,9 +114,9 @@ def simulated(
 
 
 def _edges(values: numpy.ndarray) -> numpy.ndarray:
-    """Return the edges of about 40 bins or fewer. Each bin is a whole number of steps wide, where a
-    step is the smallest difference between two values, such as a share of one in n tasks. Otherwise
-    some bins would contain more possible values than others and look too high.
+    """Return the edges of at most about 40 bins. Each bin is a whole number of steps wide. A step
+    is the smallest difference between two values, for example 1/n for shares of n tasks. With other
+    widths, some bins would contain more possible values than others and look too high.
     """
     different = numpy.unique(values.round(9))
     step = numpy.diff(different).min() if len(different) > 1 else 1

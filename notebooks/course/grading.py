@@ -40,8 +40,8 @@ def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> It
     def watch(frame, event, _):
         code = frame.f_code
         caller = frame.f_back
-        # not a call by the student: an import runs the module and, since Python 3.14, the
-        # annotations of its dataclasses
+        # some events are no calls by the student: an import runs the code of the module and,
+        # since Python 3.14, the annotations of the module's dataclasses
         if event != "call" or code in free or code.co_name in ("<module>", "__annotate__"):
             return
         by_kit = caller is not None and caller.f_code.co_filename.startswith(places)

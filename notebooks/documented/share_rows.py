@@ -1,9 +1,9 @@
 """Makes the rows of the notebook documented_share, which show how much documentation a model must
 have seen before documentation helps it (data/documented/DESIGN.md).
 
-The condition ``share_<share>/<shown>`` is for models whose further training put a document above
-this share of the calls. ``shown`` says which document the prompts of the test put above the task.
-Intervals combine tasks and seeds.
+The condition ``share_<share>/<shown>`` is for models that were trained further on texts in which
+this share of the calls has a document above the call. ``shown`` says which document the prompts of
+the test put above the task. Intervals combine tasks and seeds.
 """
 
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ CHANGES = [(new, old) for at, new in enumerate(DESIGNS) for old in DESIGNS[:at]]
 
 
 def answers(file: Path | str) -> dict[str, dict[str, pd.DataFrame]]:
-    """Return {model: {share: frame}} with the committed verdicts. A frame has one row per task and
-    the columns (shown, seed), and its values are 0 or 1. The share "" is the model before the
-    further training.
+    """Return {model: {share: frame}} with the committed verdicts, 0 or 1. A frame has one row per
+    task and one column per pair (shown, seed). The share "" stands for the model before the further
+    training.
 
     A seed is left out if the model was not trained with this seed for every share.
     """
     table = pd.read_csv(paths.located(file), dtype={"share": str, "seed": str})
-    # the model before the training has no seed; a name, because pandas treats an empty column name
-    # as missing
+    # The model before the training has no seed. The seed is called "before", because pandas treats
+    # an empty column name as missing.
     table = table.fillna({"share": "", "seed": "before"})
     found: dict[str, dict[str, pd.DataFrame]] = {}
     for size, rows in table.groupby("size", sort=False):
@@ -70,7 +70,8 @@ def share_rows(
       ``specification beyond name`` has the gain from the lines that the specification adds to the
       name, per 100 tokens, minus the gain from the name, per 100 tokens.
     - ``copied_percent``, how often the API of the wrong document is called.
-    - *knowing*, the change of validity without documentation due to the further training.
+    - *knowing*, the change in validity without documentation from before to after the further
+      training.
     - if there are several seeds, paired changes from share 0 to share 1: of the validity without
       documentation, of the gain from the specification, and of the gain from a wrong document.
     """

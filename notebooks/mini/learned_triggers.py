@@ -2,11 +2,11 @@
 ask for with lookups that a rule triggers (data/mini/ASKING.md).
 
 All models of one size answer the same tasks in the same three passes. These models are the base
-model and several further trainings of it. Each training has its own corpus, called an *arm*; in
-most arms, a mark stands before some APIs' names, and the model learns to write the mark where it
-needs documentation. Rows have the base model's name, and conditions name the arm. For example,
-``share_25/errors asked`` means: the model learned the arm *errors*, and there is documentation for
-the quarter of the tasks in which the mark is most probable.
+model and several models that were trained further from it. Each of them was trained on its own
+corpus, called an *arm*. In most arms, a mark stands before some APIs' names, and the model learns
+to write the mark where it needs documentation. Rows have the base model's name, and conditions name
+the arm. For example, ``share_25/errors asked`` means: the model was trained on the arm *errors*,
+and there is documentation for the quarter of the tasks in which the mark is most probable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,9 +61,9 @@ COMPARED = (
 class Answered:
     """The answers of one model. ``passes`` are its three passes.
 
-    ``queries`` has further passes, with the document that BM25 ranks first for another query:
-    "comment" (the words of the task's comment) or "both" (the API of the first answer, and the
-    words of the comment).
+    ``queries`` has further passes, whose prompts have the document that BM25 ranks first. Its keys
+    say what BM25's query is: "comment" (the words of the task's comment) or "both" (the API of the
+    first answer, and the words of the comment).
 
     The column ``copied`` of the pass with wrong documents says whether the answer calls the API of
     the document. The first pass of a model that learned the mark has two more columns. ``asked`` is
@@ -141,10 +141,10 @@ def share_rows(
     The condition is ``share_<percent>/<arm> <order>``, such as ``share_25/errors asked``. The order
     (see ``triggers.looked_up``) says which tasks get documentation first.
 
-    ``precisions`` maps the name of a metric to the precision of the retriever in percent, or to
-    None for BM25's own results. At the ``compared`` shares, there are also the paired differences
-    of ``COMPARED``, over all tasks and by class. The metric ``valid_percent`` then becomes
-    ``valid_change_points``.
+    There are rows for several retrievers, each with its own metric. ``precisions`` maps the name of
+    the metric to the retriever's precision in percent, or to None for BM25's own results. At the
+    ``compared`` shares, there are also the paired differences of ``COMPARED``, over all tasks and
+    by class. The metric ``valid_percent`` then becomes ``valid_change_points``.
     """
     rows = []
     first = next(iter(arms.values())).first
@@ -253,9 +253,10 @@ def teaching_rows(arms: Mapping[str, Answered], counts: Sequence[int]) -> Rows:
     The rows say:
 
     - how many calls are valid without lookup
-    - what a right and a wrong document change, and how often the wrong document's API is called
-    - how often the mark is written, by class and by count of the API
-    - how well the mark and the confidence predict invalid calls
+    - by how much a right document and a wrong document change validity, and how often an answer
+      calls the API of the wrong document
+    - how often the model writes the mark, by class and by how often the training texts had the API
+    - how well the mark and the confidence predict which calls are invalid
     """
     base = arms["base"]
     rows = []

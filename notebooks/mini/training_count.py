@@ -16,16 +16,17 @@ from sklearn.linear_model import LogisticRegression
 from lookuplab.scoring.rates import Rate, Rows, jackknife, of_number, of_share, row
 
 SHOWN_COUNTS = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are reported
-# scikit-learn's C. The penalty is so weak that it matters only if the slope would otherwise be
-# infinite, because the counts of all valid calls are above (or below) those of all invalid calls.
+# scikit-learn's C. The penalty is so weak that it matters only where the slope would otherwise be
+# infinite. That happens if every valid call has a higher count than every invalid call, or if every
+# valid call has a lower one.
 PENALTY = 100.0
 
 
 def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """Return (intercept, slope) of the logistic curve of validity over log(1 + count).
 
-    ``valid``, (tasks,), are booleans; ``log_count``, (tasks,), are the values of log(1 + count);
-    and ``weights``, (tasks,), say how often each task counts. If all calls are valid or all are
+    The arguments have the shape (tasks,): ``log_count`` has the values of log(1 + count), ``valid``
+    has booleans, and ``weights`` has the weights of the tasks. If all calls are valid or all are
     invalid, the slope is 0.
     """
     share = np.average(valid, weights=weights)
@@ -48,13 +49,13 @@ def half(curve: tuple[float, float]) -> float:
 
 
 def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
-    """Return the value of log(1 + count) from which documentation no longer helps, where the curve
-    with documentation meets the curve without.
+    """Return the value of log(1 + count) from which documentation no longer helps. There, the curve
+    with documentation meets the curve without documentation.
 
-    Return infinity if documentation always helps. If it does not help at count 0, return 0 or less,
-    even if it would help at higher counts.
+    Return infinity if documentation helps at every count. If documentation does not help at count
+    0, return 0 or less, even if documentation would help at higher counts.
     """
-    # the difference of the curves crosses 0 (log-odds of 50%) where the curves meet
+    # the curves meet where their difference is 0, and ``half`` finds where a line crosses 0
     return half((alone[0] - documented[0], alone[1] - documented[1]))
 
 
@@ -71,9 +72,11 @@ def training_count_rows(
     - ``half_at`` of ``<way>``: the count at which the curve crosses 50%.
     - ``meet_at`` of ``documented - alone``: the count from which documentation no longer helps.
 
-    ``half_at`` and ``meet_at`` are limited to counts from 0 to 600: 0 means "already at the start",
-    600 means "nowhere in the range". Intervals come from the jackknife over APIs. The intervals of
-    ``half_at`` and ``meet_at`` are computed on the scale log(1 + count).
+    ``half_at`` and ``meet_at`` are limited to counts from 0 to 600. ``half_at`` is 0 if the curve
+    is at 50% or above already at count 0, and 600 if it stays below 50%. ``meet_at`` is 0 if
+    documentation does not help even at count 0, and 600 if it helps at all counts. Intervals come
+    from the jackknife over APIs. The intervals of ``half_at`` and ``meet_at`` are computed on the
+    scale log(1 + count).
     """
     log_count = np.log1p(np.asarray(counts, dtype=float))
     grid = np.log1p(SHOWN_COUNTS)

@@ -45,8 +45,8 @@ from lookuplab.models.names import is_remote, split_options
 from lookuplab.models.remote import RemoteModel, content_text
 from lookuplab.models.store import canonical
 
-# increase it whenever the same conversation would be sent in another form, or its reply read in
-# another way, because stored answers then no longer fit
+# Increase VERSION after a change to how conversations are sent or how replies are read, because the
+# stored answers then no longer fit. The keys of stored answers contain VERSION.
 VERSION = 1
 LOOKUP = {
     "type": "function",
@@ -267,9 +267,10 @@ def conversations(
 
 @dataclass(frozen=True)
 class Results:
-    """A model's answers in single turns and at the end of conversations. ``passes`` are the passes
-    of single turns, as in ``dag.passes``. ``agent`` is the frame of ``conversations``. ``hits``,
-    (tasks,) booleans, says for which tasks the tool and every policy find the right document.
+    """A model's answers in single turns and at the end of conversations. ``passes`` has the answers
+    in single turns, as ``dag.passes`` returns them. ``agent`` is the frame of ``conversations``.
+    ``hits``, (tasks,) booleans, says for which tasks the tool and every policy find the right
+    document.
     """
 
     passes: Passes
@@ -313,15 +314,16 @@ def agent_rows(asked: Results) -> Rows:
     """Return rows that compare the conversation (``agent``) with policies.
 
     The conditions are base, dag, dag_index_lookup, ``asked`` and ``agent``, each by class.
-    ``asked`` is a policy that puts documentation above the prompt, in a single turn, for those
-    tasks for which the model called the tool in the conversation.
+    ``asked`` is a policy of single turns: if the model called the tool in the conversation about a
+    task, the policy puts documentation above the prompt of this task.
 
     Each condition has ``valid_percent``, ``valid_change_points`` from base, ``triggered_percent``,
-    ``turns_per_task`` and ``tokens_per_task`` (read and written). The agent also has
-    ``calls_per_task``, the percentages of tasks with an invalid call, with all calls used up, with
-    a call after the last allowed one (``endless``) and with an empty answer.
-    ``valid_above_random_points`` is the agent's validity minus the validity of single turns
-    with documentation for equally many tasks, chosen at random.
+    ``turns_per_task`` and ``tokens_per_task`` (read and written). The condition ``agent`` also has
+    ``calls_per_task`` and the percentages of tasks with an invalid call (``error_percent``), with
+    all calls used up (``cut_percent``), with a call after the last allowed call
+    (``endless_percent``) and with an empty answer (``empty_percent``).
+    ``valid_above_random_points`` is the agent's validity minus the validity of single turns, of
+    which equally many, chosen at random, have documentation.
     """
     p = asked.passes
     agent = asked.agent

@@ -11,12 +11,11 @@ NEARLY_NOTHING = 1e-9  # a lower end below this, in percent, is rounding error a
 
 
 def honest_rows(rows: Iterable[dict[str, Any]]) -> Rows:
-    """Return rows of an artifact without the intervals that too few clusters (LEAST_CLUSTERS) make
-    meaningless.
-
-    A share of 0 or 100%, on which all clusters agree, gets Clopper and Pearson's exact interval for
-    as many observations as there are clusters. Any other number with too few clusters gets no
+    """Return an artifact's rows, in which numbers with fewer than LEAST_CLUSTERS clusters have no
     interval.
+
+    An exception is a share of 0 or 100%, because all clusters agree on it. Its interval is Clopper
+    and Pearson's exact interval, computed as if each cluster were one observation.
     """
     honest = []
     for number in rows:

@@ -53,13 +53,14 @@ class Releases:
 
 
 def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int = 0) -> Releases:
-    """Read two releases (folders or import names), write their indexes into ``folder``, and make
-    tasks, at most ``per_change`` for each kind of change.
+    """Read two releases, write their indexes into ``folder``, and make tasks, at most
+    ``per_change`` for each kind of change. ``old`` and ``new`` name the releases as in ``offered``,
+    for example ``networkx==3.4``.
 
     An API is *removed* if the new release has it under no path, *added* if the old release has it
     under no path, and *changed* if an argument has another name or kind, or is required in only one
-    release. A parameter that most APIs gained or lost (``_common``) is ignored, such as networkx's
-    ``backend``. Raises UserError if no task can be made.
+    release. A parameter that most APIs gained or lost, such as networkx's ``backend``, is ignored
+    (see ``_common``). Raises UserError if no task can be made.
     """
     read = [offered(name, every_path=True)[0] for name in (old, new)]
     common = _common(*read)

@@ -1,5 +1,5 @@
-"""Implements ToolGen naively, as the paper describes it, with one call of Jedi or the model after
-the other and without a cache. Also implements DS-1000's grading naively.
+"""Implements ToolGen naively, as the paper describes it: without a cache, and with only one call of
+Jedi or of the model at a time. Also implements DS-1000's grading naively.
 
 The kit's own fast implementations (``marking.find_marks`` with worker processes,
 ``generation.generate`` and ``evaluation.ToolGen``) give the same marks, tokens and verdicts. This

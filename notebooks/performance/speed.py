@@ -28,11 +28,11 @@ def compared(
     depends on the number of processors; ``processor_seconds_ratio`` compares the seconds summed
     over all processors. ``differing`` counts the items whose results are not equal.
 
-    The literal implementation may process only one in ``every`` items. Its times are then scaled up
-    to all items. The ``n`` of its rows and of ``differing`` is the number of items that it
-    processed. In the first run, both implementations process only one in ``every`` items. The time
-    of the first run includes the reading of files. As each file is read only once, this time cannot
-    be scaled up.
+    If ``every`` is above 1, the literal implementation processes only one in ``every`` items, and
+    its times are scaled up to all items. The rows of its times and the row ``differing`` then have
+    the number of items that it processed as ``n``. In the first run, both implementations process
+    only one in ``every`` items, because times of the first run cannot be scaled up: they include
+    the reading of files, and each file is read only once.
     """
     rows = []
 
@@ -41,7 +41,7 @@ def compared(
         theirs, slower = metered(literal, part)
         for unit, seconds in spent.items():
             scaled = slower[unit] * len(asked) / len(part)
-            # few items may take less processor time than the system's clock resolves
+            # ``seconds`` is 0 if the items take less processor time than the clock resolves
             rows.append((f"{state}{unit}_ratio", scaled / (seconds or nan), len(asked)))
             rows.append((f"{state}{unit}_kit", seconds, len(asked)))
             rows.append((f"{state}{unit}_literal", scaled, len(part)))
@@ -64,8 +64,8 @@ def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
     """Return two results: what ``run`` returns, and a dictionary with the wall-clock ``seconds``
     and the ``processor_seconds`` that it took.
 
-    Processor time includes all processes that this one started. On a busy machine, wall-clock time
-    depends on other programs; processor time hardly does.
+    The processor time includes all processes that this process has started. On a busy machine,
+    wall-clock time depends on other programs; processor time hardly does.
     """
     start = time.perf_counter()
     before = _processor_seconds()

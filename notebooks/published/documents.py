@@ -46,9 +46,9 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what the authors' rule counts in each published file of answers: a table with the
-    index (hub, model, arm) and the columns answers, correct and hallucinated. An arm is a way to
-    make the prompts, such as ``0_shot`` (without a document).
+    """Return a table with one row for each published file of answers: the number of answers, and
+    how many of them are correct and how many hallucinated by the authors' rule. The index is (hub,
+    model, arm). An arm is a way to make the prompts, such as ``0_shot`` (without a document).
     """
     sums = frame.groupby(["hub", "model", "arm"]).agg(
         answers=("question", "size"),
@@ -72,8 +72,8 @@ def usable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return the answers to prompts with a document of one kind. The kind *wrong* means both wrong
-    kinds.
+    """Return the answers to prompts with a document of one kind, such as "right". The kind "wrong"
+    includes "wrong_same_domain" and "wrong_other_domain".
     """
     return frame[frame.document.str.startswith(kind)]
 
@@ -96,9 +96,9 @@ def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def change_rows(frame: pd.DataFrame) -> Rows:
-    """Return how much a document changes FT's verdicts, paired by question, with conditions such as
-    ``right/all - none/all``: the change in points, and the counts (lost, gained) and the p value of
-    the exact McNemar test.
+    """Return how much a document changes the verdicts on FT's answers, paired by question, with
+    conditions such as ``right/all - none/all``. The rows are the change in points, and from
+    McNemar's exact test the counts ``lost`` and ``gained`` and the p value.
     """
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):
@@ -115,8 +115,8 @@ def change_rows(frame: pd.DataFrame) -> Rows:
 
 
 def loss_rows(frame: pd.DataFrame) -> Rows:
-    """Return how many of the questions that FT answers right without a document it answers wrong
-    with a document, in percent. FT was trained without documents.
+    """Return, of the questions that FT answers right without a document, the percentage that FT
+    answers wrong with a document. FT was trained without documents.
     """
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):

@@ -99,8 +99,8 @@ def share(near: pd.Series, frame: pd.DataFrame) -> Rate:
 
 
 def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
-    """Return the share of the ``found`` answers that are also ``wanted``. If a rule found the
-    answers and the readers want them, this is the rule's precision. With the two arguments
+    """Return the share of the ``found`` answers that are also ``wanted``. If ``found`` has a rule's
+    near misses and ``wanted`` the readers', the share is the rule's precision. With the arguments
     exchanged, it is the rule's recall.
     """
     weighed = np.asarray(found, dtype=bool)
@@ -109,9 +109,10 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 
 def agreement_rows(frame: pd.DataFrame) -> Rows:
-    """Return rows with the kappa of the two readers and, for each rule and half of the answers, the
-    rule's kappa with the consensus and with each reader. Further rows compare the rule with the
-    consensus: precision, recall and the four counts of the confusion matrix (CONFUSION).
+    """Return a row with the kappa of the two readers, and rows for each rule on each half of the
+    answers. These rows have the rule's kappa with the readers' consensus and with each reader, and
+    compared with the consensus the rule's precision, its recall and the four counts of the
+    confusion matrix (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):

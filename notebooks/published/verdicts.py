@@ -3,8 +3,8 @@ the rows of the artifacts.
 
 ``data/published/ds1000/verdicts.csv.gz`` has a row for each model and problem: labels of the
 problem; ``passed`` (1, 0, or empty if the answer cannot be judged); the ``cause`` of a failure; and
-``repaired``, the verdict if the code is cut out of the answer in our way, which loses neither
-fenced nor unindented code.
+``repaired``. For ``passed``, the code is cut out of the answer in the authors' way, which may lose
+fenced or unindented code. ``repaired`` is the verdict if all this code is kept.
 """
 
 from collections.abc import Sequence
@@ -213,8 +213,8 @@ def _failure_rows(frame: pd.DataFrame) -> Rows:
 def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return rows for each model and kind of perturbation: pass@1; how far it is below the pass@1
     of the original problems (paired, clustered); how many problems are solved only before or only
-    after the perturbation; and the p value of McNemar's test on these two numbers. Holm's
-    correction of the p values counts all drops in the picture.
+    after the perturbation; and the p value of McNemar's test on these two numbers. The p values of
+    all models and kinds are corrected together, by Holm's method.
     """
     own = tables(frame)
     rows = scores.rows(own, parts=[*PERTURBATIONS, "all"])

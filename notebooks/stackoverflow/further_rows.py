@@ -21,10 +21,11 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the greatest of several rows of changes, with the condition "maximum", for a claim
     that says "up to".
 
-    The greatest true change is at least as large as each true change. So if every interval's lower
-    end is below its true change, the largest of these lower ends is below the greatest true change.
-    To make this true of all intervals at once (Bonferroni's correction), each lower end is moved
-    further from its change, by the factor that a normal distribution gives.
+    The lower end of its interval is the highest of the changes' corrected lower ends. If each
+    corrected lower end is below its own true change, then the highest is below the greatest true
+    change. The correction is Bonferroni's: it moves each lower end so far away from its change that
+    for normally distributed errors, all lower ends are below the true changes with a probability of
+    at least 97.5%.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]

@@ -23,8 +23,8 @@ _OPEN = ast.Name("the value of an argument", ast.Load())  # a name with blanks, 
 
 
 def near_misses(problems: Iterable[Problem], judged: pd.DataFrame, grader: Grader) -> pd.DataFrame:
-    """Return the failed completions of ``judged`` (a frame of ``evaluate``), in its order, with the
-    columns FAILURES and token_distance.
+    """Return the failed completions of ``judged`` (a frame of ``evaluate``), in the same order,
+    with the further columns FAILURES and token_distance.
 
     The authors inspected one model's failures by hand and called 40% of them near misses: "minor
     syntactic errors or missing an argument" (Section 5). Here a rule decides. Two language

@@ -27,7 +27,8 @@ UNDECIDED = "undecided"
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
     """Return one row per ranker and query. The columns are ranker, query, the MEASURES, each from 0
-    to 1, and UNDECIDED, which is 1 if ties affect the measures. Print the number of such queries.
+    to 1, and UNDECIDED, which is 1 if ties affect the measures. For each ranker, print for how many
+    queries this is so.
     """
     texts, relevant, hidden = (
         {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant", "hidden")

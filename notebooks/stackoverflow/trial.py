@@ -32,10 +32,11 @@ def gradable(
     """Return the problems whose reference passes here, and their grader. Print which problems are
     left out, and why.
 
-    models: the models that will answer. On a machine without namespaces, mini models' programs run
-    unprotected, and other models' programs only if ``sandbox`` is "none". python: as in
-    ``environment``. sandbox: as in ``sandbox.server.choose_sandbox``. leave_out: further problems
-    to leave out, as in ``problem_ids``. Raises UserError if no problem is left.
+    ``models`` are the models that will answer. On a machine without namespaces, mini models'
+    programs run unprotected, and other models' programs only if ``sandbox`` is "none". For
+    ``python`` see ``environment``, for ``sandbox`` see ``sandbox.server.choose_sandbox``.
+    ``leave_out`` names further problems to leave out, as in ``problem_ids``. Raises UserError if no
+    problem is left.
     """
     by_name = problem_ids(problems, leave_out)
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
@@ -68,8 +69,8 @@ class Trial:
     """The judged completions of models that answered the same problems in several ways: the data
     behind the figures.
 
-    frames: (model, way) -> the frame of ``evaluate``. identities: a model's name -> its identity,
-    in the order in which the models ran.
+    ``frames`` maps (model, way) to the frame of ``evaluate``. ``identities`` maps the name of a
+    model to the model's identity, in the order in which the models ran.
     """
 
     grader: Grader
@@ -108,8 +109,8 @@ def evaluate_ways(
     """Run each model in each way, test the solutions, and return the Trial. Print how many answers
     could not be judged.
 
-    ways: name -> fields of ``Ds1000Bench`` that differ in this way (``examples``, ``budget``, other
-    ``matches`` ...).
+    ``ways`` maps the name of a way to the fields of ``Ds1000Bench`` that it sets, such as
+    ``examples``, ``budget`` or other ``matches``.
     """
     trial = Trial(grader, replace(DS1000_DECODING, n=samples, max_new_tokens=max_new_tokens))
     bench = Ds1000Bench(problems, grader, trial.decoding, matches)

@@ -56,7 +56,8 @@ class InDoubt(ToolConstraint):
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         margin = math.inf
-        # ``node`` is None outside of a name; ``unanswered``: the tool offered nothing at this place
+        # ``node`` is None outside of a name, and ``unanswered`` is true if the tool was already
+        # tried at this position and gave no name that the model can write
         if self.node is None and not self.unanswered:
             margin = self._doubted(logits)
         restricted = super().restrict(logits)

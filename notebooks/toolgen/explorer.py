@@ -38,9 +38,9 @@ class Step:
 
     ``asked`` is the call of the tool after this token, if there was one. Within a name,
     ``question`` is the call that suggested the name. For the token right before a name,
-    ``question`` equals ``asked``. ``allowed`` are the ids of the tokens with which a suggestion
-    could begin or go on here: [] if every suggestion that fits was complete, None if any token was
-    possible. ``forced`` means that only one token was possible.
+    ``question`` equals ``asked``. ``allowed`` has the ids of the tokens that could begin or
+    continue a suggestion here. It is [] if no suggestion could be continued, and None if any token
+    was possible. ``forced`` means that only one token was possible.
     """
 
     token: int

@@ -1,6 +1,6 @@
 """Computes numbers of Section V beyond Tables II and III: the errors that the tool prevents, how
-many bodies fail only because of false alarms, the errors of unfinished answers, and whether the
-tool raises coverage or success more.
+many bodies fail only because of false alarms, the errors of unfinished answers, and by how much
+the tool raises dependency coverage more than the success rate.
 
 Frames are as in ``table_rows``. Rows are dictionaries like those of ``scoring.rates.row``. If a row
 is about one model of the paper, its condition is the name of that model.
@@ -53,9 +53,9 @@ def alarm_rows(frames: Frames, members: Path | str = "") -> Rows:
     because of false alarms.
 
     An alarm is false if pylint says the same about the original function. An alarm about a missing
-    member is also false if the member does exist when the code runs: ``members`` is the file that
-    lists such alarms (data/mini/toolgen/members.json). The percentage is a lower bound, because
-    this could not be checked for every member.
+    member is also false if the member does exist when the code runs. The file ``members`` lists
+    such alarms (data/mini/toolgen/members.json). The percentage is a lower bound, because for some
+    members it could not be checked whether they exist.
     """
     known = json.loads(paths.located(members).read_text("utf-8"))["exist"] if members else []
     failing = pd.concat([frame[frame.passed.eq(False)] for frame in frames.values()])

@@ -4,7 +4,7 @@ the numbers: how each is computed, which kind of interval it has, and where a no
 Intervals come from leaving out one repository after the other (``rates.jackknife``). In a
 comparison, the repository is left out on both sides. With few repositories (the mini profile has 6)
 intervals are wide, as they should be. ``n`` is the number of units over which a number is a mean:
-functions, dependencies or tokens. For a change, it is the ``n`` of the side with fewer units.
+functions, dependencies or tokens. The ``n`` of a change counts the units of the side with fewer.
 
 Frames are given as {(model, condition): frame}, where all frames of one model have the same
 functions. Conditions are ``base``, ``toolgen`` and any other, such as ``monitor``. Rows are

@@ -53,12 +53,13 @@ def questions_of(made: Generations) -> pd.DataFrame:
     - ``id`` and ``repository`` of the function
     - ``probability`` of the token that triggered the call
     - ``failure`` of the call, or ""
-    - ``names``: how many suggestions begin with the part of the name already written
-    - ``chosen``: the name that the answer has there, or ""
-    - ``offered``: whether that name was offered. It is also true if the answer was not constrained
-      there, because no suggestion begins with the part already written, or because no such
-      suggestion can be written in the model's tokens.
-    - ``right``: whether the original's body contains that name anywhere. Positions cannot be
+    - ``names``: how many suggestions begin with the part of the name that was already written
+    - ``chosen``: the name that the answer has after the call, or ""
+    - ``offered``: whether the tool offered the chosen name. It is also true if the call did not
+      constrain the answer, because no suggestion begins with the part already written, or because
+      none of those that do can be written in the model's tokens. A name that the token limit cuts
+      off counts as offered if it is the beginning of an offered name.
+    - ``right``: whether the original's body contains the chosen name anywhere. Positions cannot be
       compared once the answer and the original differ.
     """
     rows = []
@@ -96,7 +97,8 @@ def call_rows(written: Written) -> Rows:
 
     The metrics are ``calls`` of all functions; ``calls_per_function`` with its interval over
     repositories; ``not_offered_calls``, after which the answer has a name that the tool did not
-    offer; and ``failed_calls``, which got no answer. The last two are out of ``n`` calls.
+    offer; and ``failed_calls``, which got no answer. The ``n`` of the last two is the number of all
+    calls.
     """
     rows = []
     for key, functions, questions in _with_tool(written):
@@ -160,17 +162,18 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> Rows:
-    """Compare two rules that call the tool equally often: where the model writes the mark, and
-    where it is in doubt (``doubt.Doubt``). Return two differences, mark minus doubt, paired by
-    function: of the success rates and of the coverages.
+    """Compare two rules for calling the tool, at equally many calls. One rule calls the tool where
+    the model writes the mark, the other where the model is in doubt (``doubt.Doubt``). Return the
+    difference of the success rates and the difference of the coverages, mark minus doubt, paired by
+    function.
 
     ``marks`` maps a condition to its frame with ``calls``. ``doubts`` has a frame for each of
-    several thresholds of doubt. All frames have the same functions in the same order. The number of
-    calls by the mark usually lies between the numbers of two thresholds. A random share of the
-    functions then gets the threshold with more calls and the others the one with fewer, so that
-    both rules call equally often on average. The expectation over this random choice is compared,
-    and intervals treat the share as fixed. A condition that never calls the tool, or calls it more
-    often than any threshold, has no row.
+    several thresholds of doubt. All frames have the same functions in the same order. The mark's
+    number of calls usually lies between the numbers of two neighbouring thresholds. Doubt is then a
+    mixture of both: its value for a function is a weighted mean of the values at the two
+    thresholds, with weights that make the mean number of calls equal to the mark's. Intervals treat
+    the weights as fixed. A condition that never calls the tool, or calls it more often than any
+    threshold, has no row.
     """
     rows = []
     doubts = sorted(doubts, key=lambda frame: frame.calls.mean())
@@ -199,13 +202,13 @@ def _parts(frame: pd.DataFrame, column: str) -> Any:
 def threshold_rows(
     model: str, frames: Mapping[float, pd.DataFrame], questions: Mapping[float, pd.DataFrame]
 ) -> Rows:
-    """Return one model's Table III at each threshold, with ``editsim_percent``,
-    ``calls_per_function``, and ``calls_percent``: the number of calls as a percentage of the
-    number at the first threshold.
+    """Return the rows of Table III for one model at each threshold. Further rows have
+    ``editsim_percent``, ``calls_per_function`` and ``calls_percent``, the number of calls as a
+    percentage of the number at the first threshold.
 
-    ``frames`` come from ``evaluation.judged_all``, and ``questions`` from ``questions_of``.
-    Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the
-    first threshold, over the same functions.
+    ``frames`` come from ``evaluation.judged_all``, and ``questions`` from ``questions_of``. The
+    condition is ``gate_<threshold>``, or ``gate_<threshold> - gate_<first threshold>`` for changes
+    from the first threshold, over the same functions.
     """
     names = {threshold: f"gate_{threshold:g}" for threshold in frames}
     tables = {

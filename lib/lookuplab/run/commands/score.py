@@ -1,8 +1,8 @@
 """Implements ``lookuplab score``, which judges completions that were generated elsewhere.
 
 The steps are the same for every benchmark: lines are read, ``lookuplab.benchmark`` judges the
-completions in them, the judgements are written, and a table summarises them. There is a command for
-each benchmark. It defines how a line becomes a task and a completion, and what the table shows.
+completions in the lines, the judgements are written, and a table summarises them. Each benchmark
+has a command, which defines how a line becomes a task and a completion, and what the table shows.
 """
 
 import json
@@ -34,8 +34,8 @@ Read = Callable[[Line], "tuple[Any, Completion]"]
 
 
 class Benchmarks(Group):
-    """The group of the commands of `lookuplab score`, one for each benchmark. A user's own
-    benchmark has a command, too, which is called ``module:Class`` after the benchmark's class.
+    """The group of the commands of `lookuplab score`, one for each benchmark. The command for a
+    user's own benchmark is the name of the benchmark's class, ``module:Class``.
     """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -92,13 +92,14 @@ def judge_file(
     samples: bool = True,
 ) -> "tuple[list[Line], pd.DataFrame]":
     """Read the lines of ``file`` and judge their completions. Return the objects on the lines, and
-    a frame with their judgements (``benchmark.judged``), in which the column ``model`` is empty.
+    a frame with the judgements (``benchmark.judged``), in which the column ``model`` is empty.
 
     ``read`` turns a line into a task and a completion. ``fields`` are the possible names of the
     field with the completion. A completion that is null counts as empty. If ``samples`` is False,
     lines that repeat an id are left out. Print how many completions are null, how many lines are
-    left out, how many tasks have no line and, if this differs between tasks, how many samples a
-    task has. Raises UserError, with file and line number, for an invalid line.
+    left out, and how many tasks have no line. If tasks differ in their number of samples, also
+    print the smallest and the largest number. Raises UserError, with file and line number, for an
+    invalid line.
     """
     from lookuplab.benchmark import judged
 
@@ -184,8 +185,8 @@ def write(
     rows: Sequence[Line],
     *notes: str,
 ) -> None:
-    """Write a line for each of the ``records``, with its id and its judgement (``columns``), to
-    ``output`` or, if that is None, to stdout. Then print a table of ``rows`` (made by
+    """Write a line with the id and the judgement (``columns``) of each of the ``records`` to
+    ``output`` or, if ``output`` is None, to stdout. Then print a table of ``rows`` (made by
     ``scoring.rates.row``), with the notes below it.
     """
     import pandas as pd
@@ -209,14 +210,14 @@ def write(
 def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = None) -> None:
     """Score calls of CloudAPIBench.
 
-    The command judges whether a completion is a valid call of the task's API, and if not, in which
-    way it fails. Each line has the fields id, candidate, target, provider, client and, if several
-    packages share the name of the client's class, service. `candidate` is what the model wrote
-    after the prompt's `client.`; nothing is stripped from it. `target` may be a list of names; the
-    call must bind to the signature of one of them.
+    The command judges whether a completion is a valid call of the task's API and, if it is not, why
+    it fails. Each line has the fields id, candidate, target, provider and client. The field service
+    is also needed if several packages have a client class with this name. `candidate` is what the
+    model wrote after the prompt's `client.`; nothing is stripped from it. `target` may be a list of
+    names; the call must bind to the signature of one of them.
 
-    For each line, the command writes id, valid, valid_closed, category, call, name (of what is
-    called), reason, flags, exists_anywhere (whether the name is in the index) and cluster (the
+    For each line, the command writes id, valid, valid_closed, category, call, name (of the called
+    method), reason, flags, exists_anywhere (whether the name is in the index) and cluster (the
     target, by which intervals are clustered). Below the table, it prints how often each category
     and flag occurs. The flags are unresolved_splat (only the visible arguments were judged, because
     *x or **x hides others) and unknown_target (no target is a method of the client, so no call is
@@ -282,11 +283,11 @@ def toolgen(
     repository (a folder), file (relative to the repository), line (of the `def` to replace; the
     existing function is the reference) and prediction (the whole function, or its body).
 
-    If a prediction does not parse in its place, the function or body is cut out of it: the
-    prediction may be fenced, be surrounded by words, or lack the indentation of its first line.
-    Comments for pylint in a prediction are dropped. No file of a repository is changed. The answers
-    of Jedi and pylint are stored in the folder of the completion store, so an interrupted run
-    resumes where it stopped.
+    If a prediction is not valid code in the original function's place, the function or body is cut
+    out of the prediction, which may be fenced, be surrounded by words, or lack the indentation of
+    its first line. Comments for pylint in a prediction are dropped. No file of a repository is
+    changed. The answers of Jedi and pylint are stored in the folder of the completion store, so an
+    interrupted run resumes where it stopped.
 
     With --variant package-2023 or package-2024, the prediction is inserted as it is, and coverage
     also needs the field marked_body: the reference's body as written by
@@ -302,7 +303,7 @@ def toolgen(
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        variant: Metrics as the paper defines them, or as the authors' package computes them: the
+        variant: Compute the metrics as the paper defines them, or as the authors' package does: the
             package of 2023, before arXiv v1, or of 2024, for the journal (docs/toolgen.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -385,7 +386,7 @@ def ds1000(
 
     Each line has the fields problem_id and solution. Several lines with the same problem_id are
     samples for one problem, in order. The files of DS-1000's authors (data/*-answers.jsonl) can be
-    read unchanged: there, the field code takes the place of solution (a text, or a list of which
+    read unchanged. In these files, the solution is in the field code (a text, or a list of which
     only the first text counts), and the id is in the field metadata or id. Code is cut out of an
     answer as the authors do it, unless --variant is repaired.
 
@@ -398,9 +399,9 @@ def ds1000(
     For each answer, in the order of the input, the command writes problem_id, sample, passed (null
     if the answer is not judged), error and cluster (the original problem). The table shows pass@1
     (mean over problems) by library and by kind of perturbation, and how far pass@1 of perturbed
-    problems is below pass@1 of their originals. If problems differ in their number of samples, it
-    also shows passed, the mean over answers. Intervals are clustered by original problem. The
-    notebook published/ds1000 compares our counts on the authors' files with the printed ones.
+    problems is below pass@1 of their originals. If problems differ in their number of samples, the
+    table also shows passed, the mean over answers. Intervals are clustered by original problem. The
+    notebook published/ds1000 compares our counts on the authors' files with the paper's counts.
 
     \b
     Examples:
@@ -414,8 +415,8 @@ def ds1000(
         environment: The Python that runs the tests: an environment made by `lookuplab data get`, or
             the path of a Python.
         sandbox: How programs are isolated; none means no protection. [default: namespaces]
-        variant: How code is cut out of an answer: as DS-1000 does it, or so that fenced and
-            unindented answers are not lost.
+        variant: How code is cut out of an answer: as DS-1000 does it (official), or so that fenced
+            and unindented answers are not lost (repaired).
         workers: Number of processes that run answers in parallel. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -453,9 +454,9 @@ def ds1000(
 
 
 def pass_rows(tasks: Sequence[Problem], frame: "pd.DataFrame") -> list[Line]:
-    """Return rows with pass@1 by library and by kind of perturbation, and with how much lower
-    pass@1 is for perturbed problems than for their originals (Figure 5 of the StackOverflow paper).
-    A problem counts only if all its samples are judged.
+    """Return rows with pass@1 by library and by kind of perturbation. Further rows state how much
+    lower pass@1 is for perturbed problems than for their originals (Figure 5 of the StackOverflow
+    paper). A problem counts only if all its samples are judged.
     """
     from lookuplab.stackoverflow import scores
 

@@ -80,15 +80,16 @@ def open_store(kind: type[AnswerStore], completions: Path) -> AnswerStore:
 
 
 def rows(kind: type[AnswerStore], file: Path) -> list[str]:
-    """Return the sorted keys of a store. ``file`` is the file of completions in its folder."""
+    """Return the sorted keys of a store. ``file`` is the file of completions in the same folder."""
     with open_store(kind, file) as store:
         return sorted(store.present())
 
 
 def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
-    """Copy the rows of one kind of store from the folder of ``file`` to the folder of ``target``.
-    Both arguments are the files of completions in these folders, whatever the kind. Return how many
-    rows were added. Raises UserError if the two stores answer one question differently.
+    """Copy the rows of a store of this kind from the folder of ``file`` to the folder of
+    ``target``. ``file`` and ``target`` are the files of completions in the two folders, even if
+    another kind of store is copied. Return how many rows were added. Raises UserError if the two
+    stores answer one question differently.
     """
     keys = rows(kind, file)
     count = 0

@@ -27,11 +27,11 @@ def train() -> None:
 
 def steady() -> None:
     """Set up this process so that training on a CPU is fast."""
-    # on a shared machine, threads that spin while they wait take the processor from those that work
+    # threads that spin while they wait would take the processor from other programs
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with suppress(OSError, AttributeError):  # no glibc
-        # By default, glibc returns the memory of large arrays to the system, and asks for it again
-        # in the next step, which makes a step 50% slower.
+        # By default, glibc returns the memory of large arrays to the system after each step, and
+        # requests it again in the next step, which makes a step 50% slower.
         for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
             ctypes.CDLL(None).mallopt(option, value)
 

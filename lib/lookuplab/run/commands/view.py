@@ -3,8 +3,8 @@ notebook is run.
 
 A run keeps its judged answers and its numbers in the folder of its executed copy. `view` shows the
 answers on a page. `compare` compares two runs, or two files of `lookuplab score`. The page is
-static: a browser can open it from a disk or from a server. The answers are split into several
-scripts, of which the page loads only those that it needs.
+static: a browser can open it from a disk or from a server. The answers are in several scripts, and
+the page loads only the scripts with the answers that it shows.
 """
 
 import json
@@ -37,7 +37,7 @@ HEAD = 120  # the number of characters of an answer that the page's list shows
 # columns of judgements that say why an answer is wrong; the first that is not empty is shown
 REASONS = ("reason", "error", "messages", "lost")
 SAME = ("predicted", "solution")  # columns that repeat the answer, and are not shown
-# answers of two runs are compared with each other if they agree in these columns
+# an answer is compared with the answer of the other run that has the same values in these columns
 PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")  # columns by which the page filters answers
 # fields of an answer that the page shows unchanged
@@ -45,7 +45,7 @@ KEPT = ("cluster", "completion", "finish_reason", "tokens", "sure", "offers")
 MEASURES = "valid", "passed"  # columns of `lookuplab score` that say whether an answer is right
 MOST_ROWS = 24  # the largest number of lines of a comparison that are printed
 MOST_NUMBERS = 12  # the largest number of changed numbers that are printed
-# the category of a wrong call -> how the call is wrong, in words
+# {category of a wrong call: its fault in words}
 FAULTS = {
     "incorrect_existing": "calls another existing API",
     "invalid_usage": "calls the right API with wrong arguments",
@@ -90,8 +90,8 @@ def judged_answers_file(name: str) -> Path:
 
 
 def last_runs(folder: Path) -> list[Path]:
-    """Return the sorted files with judged answers below a folder. Of each notebook, only the last
-    run counts.
+    """Return the sorted files with judged answers: one for the last run of each notebook whose
+    executed copy is below ``folder``.
     """
     return sorted(file for copy in folder.rglob("*.ipynb") for file in kept_runs(copy)[:1])
 
@@ -102,7 +102,7 @@ def read(file: Path) -> Iterator[Line]:
 
     An answer that was judged twice with the same result is yielded once. If different answers have
     the same model, condition, id and sample, the condition of the second becomes ``dag (2)``, and
-    so on. Raises UserError if the file has another content.
+    so on. Raises UserError if the file has no judged answers.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
     lines = (line for _, line in paths.json_lines(file))
@@ -128,8 +128,8 @@ def why_wrong(columns: Line) -> str:
 
 
 def fault(line: Line, shown: str) -> str:
-    """Return in words how a wrong call is wrong, given the text of the documents ``shown`` to the
-    model. Return "" for any other answer.
+    """Return a wrong call's fault in words, such as "invents a name". ``shown`` is the text of the
+    documents in the prompt. Return "" for any other answer.
     """
     category, name = (line["columns"].get(column, "") for column in ("category", "name"))
     told = FAULTS.get(category, "")
@@ -144,11 +144,11 @@ def kind(line: Line) -> str:
 
 
 def broken_pairs(file: Path, count: int) -> Iterator[str]:
-    """Yield Markdown: how often a model's answer without a document is right and its answer with
-    one is wrong, by model and condition, and then ``count`` such pairs of answers to the same task.
-    The pairs are about different APIs, and of different models and conditions, where possible.
+    """Yield Markdown about tasks that a model solves without a document, but not with one. For each
+    model and condition, state how many such tasks there are. Then show ``count`` of them with both
+    answers, preferring APIs, models and conditions that were not shown yet.
     """
-    # (model, task) -> the answer without a document, which precedes the others in the file
+    # {(model, task): answer without a document}; in the file, this answer precedes the others
     firsts: dict[Any, Line] = {}
     asked, used = Counter[Any](), Counter[Any]()
     pairs: list[Line] = []
@@ -185,7 +185,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     if not is_free and not (output / "index.js").is_file():
         raise UserError(f"{output} is not an empty folder: name a new one")
     runs = [*files]
-    # field -> {text: its number}; texts are numbered in the order of their first use
+    # {field: {text: number}}; texts are numbered in the order of their first use
     fields = {
         name: dict[str, int]() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")
     }
@@ -235,7 +235,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
                 of[field].append(words.setdefault(line[field], len(words)))
             of["sample"].append(line["sample"])
             of["right"].append(right)
-            # policies decide by the answer without a document whether to look the API up
+            # the answer without a document decides whether a policy looks up the API
             if line["condition"].endswith(NO_DOCUMENT) and "minimum" in columns:
                 firsts.append(columns | {"at": len(of["id"]) - 1})
             rows.append(
@@ -251,7 +251,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         first = pd.DataFrame(firsts, columns=["at", "minimum", "exists_anywhere"])
         sure = len(first) and first.minimum.notna().all()
         threshold = abouts[-1]["parameters"].get("threshold", THRESHOLD)
-        # without confidences, a threshold would select nothing
+        # a threshold is useless if answers lack a confidence
         abouts[-1]["threshold"] = threshold if sure else None
         for policy in POLICIES[2:] if sure else ():
             asks = triggered(first, policy, threshold)
@@ -266,10 +266,10 @@ def write_page(files: Iterable[Path], output: Path) -> int:
 
 class Side(NamedTuple):
     """One side of a comparison: the parameters of a run, its rows and the file with its judged
-    answers. The rows have the columns PAIRED, ``class``, ``cluster`` and ``right``. There is a row
-    for each judged answer, and a row for each task and policy, in which ``right`` is the
-    probability of a valid call. If the side is a file of `lookuplab score`, it has no parameters
-    and no file of judged answers.
+    answers. The rows have the columns PAIRED, ``class``, ``cluster`` and ``right``. Each judged
+    answer has a row. Each task also has a row for each policy, in which ``right`` is the
+    probability of a valid call. If the side is a file of `lookuplab score`, ``parameters`` is empty
+    and ``file`` is None.
     """
 
     parameters: Line
@@ -279,8 +279,8 @@ class Side(NamedTuple):
 
 def side(name: str) -> Side:
     """Return the side of a comparison that an argument of `lookuplab compare` names: a file that
-    `lookuplab score` wrote, or a run, named as for ``judged_answers_file``. Raises UserError if it
-    has no judged answers.
+    `lookuplab score` wrote, or a run (see ``judged_answers_file``). Raises UserError if the file or
+    run has no judged answers.
     """
     place = paths.expand_path(name)
     if ".jsonl" in place.suffixes:
@@ -387,8 +387,9 @@ def comparison_table(both: pd.DataFrame) -> pd.DataFrame:
     of tasks. ``both`` has the rows of ``match_rows``.
 
     The columns are n, both rates in percent, the paired difference in points with its clustered
-    interval, how many answers are better in the first run and how many in the second, and the p
-    value of McNemar's exact test on these two numbers. The test assumes that tasks are independent.
+    interval, how many answers are better in the first run, how many are better in the second, and
+    the p value of McNemar's exact test on the last two. The test assumes that tasks are
+    independent.
     """
     parts = pd.concat([both.assign(class_1="all"), both[both.class_1 != ""]])
     keys = ["model", "condition", "class_1"]
@@ -434,8 +435,8 @@ def table_lines(table: pd.DataFrame) -> Iterator[str]:
 
 def differing_numbers(first: Path, second: Path) -> Iterator[str]:
     """Yield a table of the artifacts' numbers that differ between two runs, and a line that names
-    the files with all numbers. In the table, percentages and points come first, and among these the
-    largest changes. ``first`` and ``second`` are the files with the runs' judged answers.
+    the files with all numbers. Percentages and points come before other numbers, and larger changes
+    before smaller ones. ``first`` and ``second`` are the files with the runs' judged answers.
     """
     files = [*map(numbers_of, (first, second))]
     if not all(map(Path.is_file, files)):
@@ -454,15 +455,15 @@ def differing_numbers(first: Path, second: Path) -> Iterator[str]:
 def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int = 0) -> None:
     """Show every answer of a run on a page.
 
-    NOTEBOOKS are named as for `lookuplab run` and mean their last run, with or without -p. NAME~1
-    is the run before the last; the last six runs with different parameters are kept. An executed
-    copy is named by its path. Several runs are shown on one page.
+    NOTEBOOKS are named as for `lookuplab run`. A name means the notebook's last run, with or
+    without -p, and NAME~1 means the run before it. The last six runs with different parameters are
+    kept. The path of an executed copy also names a run. Several runs are shown on one page.
 
     The page shows prompt, documents, answer, verdict and reason, the model's confidence in each
     token, and the names that Jedi offered. You can filter answers by verdict, model, condition (how
-    the model was asked) and class. You can also compare two models, conditions or policies (each
-    with its run's threshold); answers that are right only on the left come first. The page can be
-    opened from a disk or a web server, and needs no network.
+    the model was asked) and class. You can also compare two models, conditions or policies; answers
+    that are right only on the left come first. A policy uses the threshold of its run. The page can
+    be opened from a disk or a web server, and needs no network.
 
     \b
     Examples:
@@ -493,9 +494,9 @@ def view(notebooks: tuple[str, ...], *, output: Path | None = None, broken: int 
 def compare(first: str, second: str, *, output: Path | None = None) -> None:
     """Compare two runs task by task.
 
-    FIRST and SECOND are notebooks, named as for `lookuplab run`. They mean their last run, with or
-    without -p; NAME~1 is the run before the last. FIRST and SECOND may also be executed copies, or
-    files that `lookuplab score` wrote (.jsonl).
+    FIRST and SECOND are notebooks, named as for `lookuplab run`. A name means the notebook's last
+    run, with or without -p, and NAME~1 means the run before it. FIRST and SECOND may also be
+    executed copies, or files that `lookuplab score` wrote (.jsonl).
 
     The command first prints the parameters that changed. Answers are paired by model, condition
     (how the model was asked), task and sample. For each model and condition, over all tasks and by

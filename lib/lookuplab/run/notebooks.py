@@ -1,4 +1,5 @@
-"""Finds notebooks, loads profiles, and makes jobs: which notebook runs with which parameters.
+"""Finds notebooks, loads profiles, and makes jobs. A job is a notebook with the parameters for one
+run.
 
 No notebook is run here. The user's mistakes are found before anything runs: an unknown parameter, a
 value of the wrong type, a missing model or file.
@@ -55,7 +56,7 @@ LEAST = {
     ("own/package", "per_class"): 1,
     ("own/snippets", "shown"): 1,
 }
-# parameters that name the user's material, which a notebook in the folder `own` examines
+# parameters that name the user's code or documents, which a notebook in the folder `own` examines
 _MATERIALS = ("repository", "package", "corpus")
 # parameters whose value, if it is a path, is a folder with Python modules
 _CODE = ("package", "other", "repository", "repositories")
@@ -73,16 +74,19 @@ _YAML = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Notebook:
-    """One notebook. Its ``paper`` is the name of the folder that it is in, even if this folder
-    belongs to no paper.
+    """One notebook. ``paper`` is the name of the notebook's folder, even if this folder belongs to
+    no paper.
 
     - ``parameters`` are the values in the notebook's parameters cell.
     - ``artifacts`` are the tables and figures that the notebook saves, as ``paper/name``.
-    - ``order`` says when `lookuplab reproduce` runs the notebook (``notebooks/order.yaml``).
-      Notebooks with the order ``first`` fill the stores for the other notebooks of their paper.
-      Those with ``alone`` measure time, so nothing else runs at the same time. Those with
-      ``manual`` are lessons and templates. All others have ``any``. Notebooks with ``alone`` or
-      ``manual`` run only if the user names them or their paper.
+    - ``order`` says when `lookuplab reproduce` runs the notebook (``notebooks/order.yaml``):
+
+      - ``first``: before the others, because it fills the stores for notebooks of its paper;
+      - ``alone``: while nothing else runs, because it measures time;
+      - ``manual``: a lesson or template;
+      - ``any``: at any time.
+
+      Notebooks with ``alone`` or ``manual`` run only if the user names them or their paper.
     - ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements
       ``name = Artifact(...)`` and the cells tagged ``draw``.
     - ``opening`` are the paragraphs between the title and the first code cell, which explain the
@@ -121,8 +125,8 @@ class Notebook:
 
     @property
     def made(self) -> list[str]:
-        """Return the ids of the notebook's artifacts (``paper/name``), and also their names
-        without the paper.
+        """Return every name by which a user may call the notebook's artifacts: ``paper/name`` and
+        ``name``.
         """
         return [*self.artifacts, *(id.partition("/")[2] for id in self.artifacts)]
 
@@ -132,7 +136,7 @@ class Notebook:
 
     def seconds(self, figures: Path) -> float:
         """Return how many seconds the notebook took when it last wrote its artifacts to the folder
-        ``figures`` of a profile, or 0 if the artifacts' JSON files do not state this.
+        ``figures`` of a profile, or 0 if the artifacts' JSON files do not state the time.
         """
         found = 0.0
         for id in self.artifacts:
@@ -159,7 +163,7 @@ def with_copies(further: Path | None = None) -> list[Notebook]:
     notebooks = [read(file) for file in dict.fromkeys([*files, *filter(None, [further])])]
     saving: dict[str, set[Path]] = {}
     for notebook in notebooks:
-        # two notebooks with the same id would write the same executed copy
+        # ids are compared, too: two notebooks with one id would write the same executed copy
         for artifact in (*notebook.artifacts, notebook.id):
             saving.setdefault(artifact, set()).add(notebook.path)
     copied = {
@@ -195,9 +199,9 @@ def find(name: str) -> Notebook:
 
 
 def select(names: Iterable[str]) -> list[Notebook]:
-    """Return the notebooks that ``names`` select, or all notebooks if there are no names. A name is
-    either a paper's, which selects all notebooks of the paper, or any name that ``find`` accepts.
-    Raises UserError for an unknown name.
+    """Return the notebooks that ``names`` select, or all notebooks if there are no names. The name
+    of a paper selects all notebooks of the paper. Any other name selects the notebook that ``find``
+    returns. Raises UserError for an unknown name.
     """
     notebooks = all_notebooks()
     found = [] if names else notebooks
@@ -208,8 +212,8 @@ def select(names: Iterable[str]) -> list[Notebook]:
 
 def read(path: Path) -> Notebook:
     """Return the notebook in a file. Raises UserError if the file is not a notebook, if the
-    parameters cell has more than plain values, or if the names of artifacts in the code are not
-    plain texts.
+    parameters cell does more than assign plain values, or if the code names an artifact by
+    anything but plain texts.
     """
     try:
         every = paths.parse(json.loads, path.read_bytes())["cells"]
@@ -225,8 +229,8 @@ def read(path: Path) -> Notebook:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in the current format: {error}") from error
     declared = "".join(source for source, tags in cells if "parameters" in tags)
-    # papermill's inspect_notebook cannot be used, because it drops lines with a second "=", even if
-    # the second one is in a comment
+    # papermill's inspect_notebook cannot be used, because it drops each line with two "=", even if
+    # one of them is in a comment
     if (values := assigned_values(declared)) is None:
         raise UserError(f"{path}: the parameters cell holds more than plain values")
     code = "\n".join(source for source, _ in cells)
@@ -267,19 +271,20 @@ def _groups(orders: str) -> dict[str, list[str]]:
 class Profile:
     """The settings of a run: parameters from one YAML ``file`` and from the command line.
 
-    - ``parameters`` apply to every notebook that declares them, and ``notebooks[id]`` to one
-      notebook, which must declare them.
+    - ``parameters`` apply to every notebook that declares them. ``notebooks[id]`` has parameters
+      for one notebook, which must declare them.
     - ``committed`` says that the figures belong to the repository; otherwise they are written below
       ``runs/``.
-    - ``by_model`` says that figures go to a folder of their own if the command line names models.
+    - ``by_model`` says that figures go to a separate folder, ``<profile>/<models>``, if the command
+      line names models.
     - ``threads`` is the number of threads per notebook. 0 divides the cores among the notebooks
       that run at once, but then the last bits of floating-point numbers depend on how many run.
     - ``steps`` is {path: instructions}. If a parameter names a missing file or folder whose path
-      begins with this path, the instructions tell the user how to make it.
-    - ``given`` is {parameter: value} from the command line, and overrides all other values. If it
-      is not empty, figures go below ``runs/`` and never replace committed figures. There is one
-      exception: with ``by_model``, figures stay with the committed ones if only models are given.
-      In both places, these models then have a folder of their own, ``<profile>/<models>``.
+      begins with this path, the instructions tell the user how to make the file or folder.
+    - ``given`` is {parameter: value} from the command line, and overrides all other values. If
+      ``given`` is not empty, figures go below ``runs/`` and never replace committed figures. The
+      only exception: with ``by_model``, if ``given`` has only models, figures go to the folder
+      ``<profile>/<models>`` beside the committed figures.
     """
 
     file: Path
@@ -379,7 +384,7 @@ def profile_names() -> list[str]:
 
 
 class NamedText(NamedTuple):
-    """A text among the values of a job's parameters. The properties say what the text names."""
+    """A text in the value of a job's parameter. The properties say what the text names."""
 
     parameter: str
     text: str
@@ -409,8 +414,8 @@ class NamedText(NamedTuple):
 class Job:
     """One notebook to execute under a profile.
 
-    - ``parameters`` are injected into the notebook. ``values`` are all of the notebook's parameters
-      after the injection.
+    - ``parameters`` are the values that are injected into the notebook. ``values`` are all of the
+      notebook's parameters after the injection.
     - ``output`` is the path of the executed copy.
     - Artifacts go to the folder ``<profile>/<paper>`` in the folder ``figures``.
     - ``notes`` are lines for the user about models of the profile that are left out because their
@@ -534,7 +539,7 @@ def missing_key(model: str) -> str:
 
 def problems(job: Job) -> Iterator[str]:
     """Yield a line for each problem of a job: something that this machine lacks, or a value that
-    the notebook cannot use. The line says what to do about it.
+    the notebook cannot use. The line says how to solve the problem.
 
     Downloads that ``check`` fetches do not count as missing. The network is not used.
     """
@@ -584,14 +589,14 @@ def problems(job: Job) -> Iterator[str]:
 
 
 def is_known(named: NamedText, job: Job) -> bool:
-    """Return whether this machine has the package, repository, corpus, folder of word vectors or
-    benchmark that a parameter names. Return True for any other parameter, and for a name that only
-    a download could check: a release (``name==version``), or a data set on the hub. Nothing is
+    """Return whether this machine has what a parameter names: a package, a repository, a corpus, a
+    benchmark or a folder of word vectors. Return True for any other parameter, and for a name that
+    only a download could check: a release (``name==version``), or a data set on the hub. Nothing is
     imported.
     """
     name, text = named
-    # A notebook with an encoder searches its material, so a name on the hub or in the package index
-    # is not enough: the corpus must be on this machine, and the package must be installed.
+    # A notebook with an encoder searches the corpus or package, so a name on the hub or in the
+    # package index is not enough: corpora must be on this machine, and packages must be installed.
     is_searched = "encoder" in job.values
     if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
         if name == "benchmark":
@@ -624,7 +629,7 @@ def is_module(name: str) -> bool:
 def senseless_values(job: Job) -> Iterator[str]:
     """Yield a line for each parameter that the command line sets to a value that makes no sense: an
     empty list, a number below 0 (or below the number in LEAST), or a number too large for a count.
-    Only the kit's notebooks are checked, because the user's own may have a use for such values.
+    Only the kit's notebooks are checked, because a user's notebook may have a use for such values.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
         value = job.values.get(name)
@@ -655,8 +660,8 @@ def foreign_tasks(job: Job) -> Iterator[str]:
 
 
 def needed_downloads(job: Job) -> list[downloads.Source]:
-    """Return the downloads that a job needs, fetched or not: models on the hub, and the
-    environments and files in ``data/sources.toml`` that its parameters name.
+    """Return the downloads that a job's parameters name, fetched or not: models on the hub, and
+    environments and files in ``data/sources.toml``.
     """
     sources = downloads.load().values()
     needed = []
@@ -680,7 +685,7 @@ def needed_downloads(job: Job) -> list[downloads.Source]:
 
 def check(job: Job) -> None:
     """Check that this machine has everything that the job's parameters name. Fetch missing
-    downloads; of models on the hub, fetch only the configuration, which shows that they exist.
+    downloads. Of a model on the hub, fetch only the configuration, to check that the model exists.
     Raises UserError if something is missing.
 
     Without this check, a run could fail at its third model, after hours.
@@ -692,7 +697,7 @@ def check(job: Job) -> None:
 
 
 def path_of(item: str) -> Path:
-    """Return the path that the value of a parameter names. For ``FOLDER/*``, this is the folder."""
+    """Return the path that a parameter's value names. For ``FOLDER/*``, return the folder."""
     return paths.ROOT / paths.expand_path(bare_name(item).removesuffix("/*"))
 
 

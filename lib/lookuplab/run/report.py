@@ -37,15 +37,15 @@ def page(template: str, **values: object) -> str:
 
 
 def claims_text(judgements: list[JudgedClaim], details: bool = False) -> str:
-    """Return a text that shows, for every claim, the verdicts, the number that decides them, and
-    the paper's number. With ``details``, it also shows every comparison.
+    """Return a text that shows, for every claim, both verdicts, the deciding number, and the
+    paper's number. With ``details``, the text also shows every comparison.
     """
     return page("claims.txt.j2", judgements=judgements, details=details)
 
 
 def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
     """Return the page CLAIMS.md: every claim with both verdicts, failed claims first. Each row also
-    has the command that makes the claim's artifact again, and the seconds that this takes.
+    has the command that makes the claim's artifact again, and how many seconds the command takes.
     """
     return page(
         "claims.md.j2",
@@ -56,8 +56,8 @@ def claims_page(judgements: list[JudgedClaim], profile: Profile) -> str:
 
 
 def results_page(profile: Profile) -> str:
-    """Return the page RESULTS.md: first all results on one screen and then, paper by paper, the
-    picture of each notebook with its result in a sentence.
+    """Return the page RESULTS.md: first all results on one screen and then, paper by paper, each
+    notebook's picture and its result in a sentence.
     """
     return page("results.md.j2", run=Run(profile))
 
@@ -74,7 +74,7 @@ class ShownArtifact(NamedTuple):
 
 class Section(NamedTuple):
     """The section of a page about one notebook: the notebook's artifacts, and the verdicts on the
-    claims about them.
+    claims about these artifacts.
     """
 
     notebook: Notebook
@@ -86,15 +86,15 @@ class Run:
     """The last run of a profile, with everything that the templates of pages show.
 
     ``verdicts`` is {claim's id: verdict}. ``notebooks`` is {folder: notebooks in the folder}, with
-    the papers' folders first. ``words`` are the texts in data/paper/results.yaml. They fit only the
-    mini models, so for any other profile than mini, ``words`` is empty.
+    the papers' folders first. ``words`` are the texts in data/paper/results.yaml. These texts
+    describe the mini models only, so ``words`` is empty for any profile but mini.
     """
 
     def __init__(self, profile: Profile):
         self.profile = profile
         self.figures = profile.figures
         self.words = read_yaml(paths.PAPER / "results.yaml") if profile.name == "mini" else {}
-        # the decisions that the papers leave open, and how we decided
+        # the questions that the papers leave open, and how we decided them
         self.choices = read_yaml(paths.PAPER / "choices.yaml")
         self.claims = claims.load()
         concerned = {claim.artifact_id for claim in self.claims}
@@ -114,8 +114,8 @@ class Run:
 
     @cached_property
     def real(self) -> dict[str, "Run"]:
-        """Return {profile: run} for the committed runs on real models, which others trained: first
-        the run on published answers, then the run of a pretrained model.
+        """Return {profile: run} for the committed runs on models that others trained: first the
+        run on published answers, then the run of a pretrained model.
         """
         runs = {name: Run(load_profile(name)) for name in REAL if name != self.profile.name}
         return {
@@ -125,8 +125,8 @@ class Run:
         }
 
     def on_real(self, id: str) -> tuple["Run", JudgedClaim] | None:
-        """Return the first run on real models that can test a claim, and its verdict on the claim.
-        Return None if no such run can test it.
+        """Return the first run on real models (see ``real``) that can test a claim, and the verdict
+        on the claim in this run. Return None if no such run can test the claim.
         """
         for run in self.real.values():
             judged = run.verdicts[id]
@@ -177,10 +177,10 @@ def heading(folder: str) -> str:
 
 
 def fill(text: str, place: Path, column: str = "value") -> str:
-    """Return ``text`` with numbers from the artifact at ``place`` in place of its fields. A field
-    ``{model|condition|metric}`` becomes the number in the row with this key, and ``{sum|metric}``
-    the sum over all rows of the metric. A number gets one decimal, or the format after a colon:
-    ``{sum|tasks:.0f}``. Raises KeyError for a number that does not exist.
+    """Return ``text`` with its fields filled in with numbers from the artifact at ``place``. A
+    field ``{model|condition|metric}`` becomes the number in the row with this key, and
+    ``{sum|metric}`` becomes the sum over all rows of the metric. A number gets one decimal, or the
+    format after a colon: ``{sum|tasks:.0f}``. Raises KeyError for a number that does not exist.
     """
     rows = read_csv(place.with_suffix(".csv"))
     names = zip(*(rows[name].tolist() for name in KEY), strict=True)
@@ -198,7 +198,7 @@ def fill(text: str, place: Path, column: str = "value") -> str:
 
 
 def sentence(place: Path) -> str:
-    """Return the sentence that a notebook wrote about the artifact at ``place``, or "" if it wrote
+    """Return the sentence that a notebook wrote about the artifact at ``place``, or "" if there is
     none.
     """
     file = place.with_suffix(".txt")
@@ -206,11 +206,13 @@ def sentence(place: Path) -> str:
 
 
 def alternative(title: str, told: str) -> str:
-    """Return the alternative text of a picture, for readers who cannot see it. It is the beginning
-    of ``told``, the notebook's result: about 300 characters (see ``split_text``), without
-    intervals, sample sizes and Markdown. If ``told`` is "", it is the notebook's ``title``.
+    """Return the alternative text of a picture, for readers who cannot see the picture. The text is
+    the beginning of ``told``, the notebook's result: about 300 characters (see ``split_text``),
+    without intervals, sample sizes and Markdown. If ``told`` is "", return the notebook's
+    ``title``.
     """
-    # intervals follow a digit, "%" or "points"; ``Artifact.tell`` appends the n
+    # An interval follows a digit, "%" or "points". The sample sizes, which ``Artifact.tell``
+    # appends, follow " n = ".
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
     text = split_text(values, 300)[0] or title
     plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
@@ -227,7 +229,7 @@ def split_text(text: str, most: int) -> list[str]:
     and semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
-    # no cut within parentheses: the next parenthesis must not be a closing one
+    # do not split within parentheses: the next parenthesis must not be a closing one
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
         if found and len(found[-1]) + len(part) < most:
             found[-1] += f" {part}"

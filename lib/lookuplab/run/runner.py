@@ -59,19 +59,21 @@ from lookuplab.work import (
 )
 
 # Environment variables that a launcher (accelerate, torchrun) sets for its processes. A notebook
-# does not get them, because a notebook that trains a model would wait for the other processes.
+# does not get them, because a notebook that trains a model would wait for the launcher's other
+# processes to train with it.
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
-# where answers and judgements came from: the counts in the log ``store.COUNTS``, in their order
+# where answers and judgements came from: the names of the three counts in the log ``store.COUNTS``
 USES = ("from the record", "found in the store", "new")
 MOST_KEPT = 6  # the judged answers of this many runs of a notebook are kept
 ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # A kernel is started up to this many times, because two kernels that start at once may choose the
 # same port, and then one of them fails.
 STARTS = 3
-# If at least MANY notebooks run, the modules IMPORTED are imported once, before they start. For
-# fewer notebooks this hardly pays, because it takes as long as the imports of two notebooks.
+# If at least MANY notebooks run, one process imports the modules IMPORTED, from which the processes
+# of all notebooks are forked. With fewer notebooks this hardly saves time, because it takes as long
+# as the imports of two notebooks.
 MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
 transformers.models.auto.tokenization_auto transformers.models.auto.modeling_auto
@@ -81,9 +83,9 @@ transformers.models.t5.modeling_t5"""
 
 class Part(NamedTuple):
     """This process's part of the work. ``number`` is the part's index, from 0, and ``of`` is the
-    number of parts. Each process begins with its own part. Then it continues with whatever other
-    processes have not done yet, so no process waits. If ``draws`` is False, the process writes its
-    artifacts to a separate folder (see ``with_own_folder``). ``in_array`` says that the process
+    number of parts. Each process begins with its own part. Then it continues with the questions
+    that no process has answered yet, so no process waits. If ``draws`` is False, the process writes
+    its artifacts to a separate folder (see ``with_own_folder``). ``in_array`` says that the process
     belongs to a SLURM array.
     """
 
@@ -95,8 +97,8 @@ class Part(NamedTuple):
     here: int = 1
 
     def processors(self) -> list[int]:
-        """Return the numbers of the processors to which this process's notebooks are bound. An
-        empty list means that they may use all processors.
+        """Return the numbers of the processors to which this process's notebooks are bound. If the
+        list is empty, the notebooks may use all processors.
         """
         visible = sorted(os.sched_getaffinity(0)) if self.here > 1 else []
         return visible[self.local :: self.here]
@@ -122,18 +124,18 @@ def starter(
 ) -> Iterator[socket]:
     """Start the process from which the processes of notebooks are forked (``execute.main``), and
     yield the socket through which it gets requests. The process first imports the modules
-    ``imported`` (names separated by spaces), in the environment of ``job``. If several notebooks
-    will be forked, ``job`` may be the job of any of them.
+    ``imported`` (names separated by spaces), with the environment variables of ``job``. If the
+    process will run several jobs, ``job`` may be any of them.
     """
     ours, theirs = socketpair(type=SOCK_SEQPACKET)
     command = [sys.executable, "-P", "-m", "lookuplab.run.execute", *imported.split()]
     env = environment(job, threads, paths.RUNS, part)
-    # in a session of its own, so that Ctrl-C reaches only this process, which then ends the others
+    # the new process gets its own session, so that Ctrl-C reaches only this process
     process = Popen(command, env=env, stdin=theirs.fileno(), start_new_session=True)
     theirs.close()
     yield ours
-    # Without ``finally``, the socket stays open after an interrupt. Otherwise a thread that still
-    # uses the socket would fail, and begin to remove its folder while this process exits.
+    # There is no ``finally`` here, so the socket stays open after an interrupt. If it were closed,
+    # a thread that still uses it would fail, and remove its folder while this process exits.
     ours.close()
     process.wait()
 
@@ -164,21 +166,23 @@ def run_one(
 
 
 def with_own_folder(job: Job, number: int) -> Job:
-    """Return a copy of the job that writes to the folder of process ``number``. Processes that must
-    not write to the usual place have such folders.
+    """Return a copy of the job that writes to a separate folder for process ``number``. This serves
+    processes that must not write to the job's own folder.
     """
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
 
 def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket) -> Ended:
-    """Run a job with ``run_folder`` as its temporary folder. If it does not fail, keep its files
-    beside the executed copy: judged answers, the list of answers and, last, the fingerprint.
+    """Run a job with ``run_folder`` as its temporary folder. If the job does not fail, keep its
+    judged answers, its list of answers, what it printed and, last, its fingerprint in the folder of
+    the executed copy.
     """
     job.path_beside(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.make_folder(run_folder / "kernels" / "python3") / "kernel.json"
-    # This specification replaces the kernels that are registered on the machine. Its command only
-    # reads a pipe. The kernel is the forked process that opens the pipe (``become_kernel``).
+    # This kernel specification replaces those that are registered on the machine. Its command only
+    # reads a pipe. The kernel itself is the forked process that writes to the pipe
+    # (``become_kernel``).
     os.mkfifo(run_folder / "alive")
     spec = {
         "argv": ["sh", "-c", 'exec cat "$0"', f"{run_folder}/alive"],
@@ -200,7 +204,7 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
         except OSError:
             message = f"the notebook's process died (out of memory?); see {job.path_beside('.log')}"
             failure = Failure(0, "", "ProcessDied", message, "")
-        # nbclient raises RuntimeError for a kernel that did not start
+        # start the kernel again if it did not start, for which nbclient raises RuntimeError
         if not failure or failure[0] or failure[2] != "RuntimeError":
             break
     lines = job.path_beside(".log").read_text("utf-8", "replace").splitlines()
@@ -222,8 +226,9 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
 
 
 def keep_judged(job: Job, judged: Path) -> None:
-    """Keep the run's judged answers (the file ``judged``, if there is one) and the numbers of its
-    artifacts in two files beside the executed copy, for `lookuplab view` and `lookuplab compare`.
+    """Keep the run's judged answers (the file ``judged``) and the numbers in the run's artifacts as
+    two files in the folder of the executed copy, for `lookuplab view` and `lookuplab compare`. If
+    ``judged`` does not exist, keep nothing.
 
     The first line of the judged answers states the run's parameters. A digest of this line is part
     of the files' names, so a run replaces only an earlier run with the same parameters. The
@@ -247,8 +252,8 @@ def keep_judged(job: Job, judged: Path) -> None:
 
 
 def kept_runs(*copies: Path) -> list[Path]:
-    """Return the files with judged answers that ``keep_judged`` keeps beside executed copies, the
-    latest first.
+    """Return the files with judged answers that ``keep_judged`` wrote for these executed copies,
+    the latest first.
     """
     files = (
         file
@@ -267,7 +272,8 @@ def numbers_of(judged: Path) -> Path:
 
 def _as_user_error(failure: Failure) -> Failure:
     """Return the failure as it should be reported. A lack of memory, a full disk or an unusable
-    path is not a bug. It becomes a UserError, which is reported in one line without a traceback.
+    path is not a bug. Such a failure becomes a UserError, which is reported in one line without a
+    traceback.
     """
     text = failure.evalue
     if failure.ename != "ProcessDied" and no_memory(f"{failure.ename}: {text}"):
@@ -275,16 +281,16 @@ def _as_user_error(failure: Failure) -> Failure:
     if number := re.search(r"\b(?:errno|os error) (\d+)\b", text, re.IGNORECASE):
         file = re.search(r": b?'(.*)'$", text)
         error = OSError(int(number[1]), os.strerror(int(number[1])), file and file[1])
-        # if a cell does not find a file, that may be a bug, so the traceback is kept
+        # a missing file may be the fault of the cell's code, so the traceback is kept
         if error.errno != ENOENT and (line := explain(error)):
             return failure._replace(ename="UserError", evalue=line)
     return failure
 
 
 def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -> dict[str, str]:
-    """Return the environment variables of a notebook's process. Among other things, they say how
-    many threads the process may use, and where it writes artifacts and answers. ``run_folder`` is
-    the run's temporary folder.
+    """Return the environment variables of a notebook's process. They set the number of threads and
+    the folders of artifacts and answers, among others. ``run_folder`` is the run's temporary
+    folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     # the kernel works in the notebook's folder, where a relative path would mean something else
@@ -293,7 +299,7 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **{pool: str(job.profile.threads or env_int(pool, threads)) for pool in pools},
         **ALWAYS,
-        # the user's own backend, kernels and start-up files must have no effect
+        # override the user's own backend, kernels and start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "JUPYTER_PATH": str(run_folder),
         "JUPYTER_RUNTIME_DIR": str(run_folder),
@@ -310,10 +316,9 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
 
 
 def part_of(shard: str = "") -> Part:
-    """Return this process's part of the work. ``shard`` states it as text, such as "3/8", counted
-    from 1. Without a shard, environment variables state the process's number: among the processes
-    that ``accelerate launch`` or torchrun started, among the tasks of an ``srun``, or among the
-    tasks of a SLURM array.
+    """Return this process's part of the work. ``shard`` states the part as text: "3/8" is the third
+    of eight parts. Without a shard, environment variables state which of the launched processes
+    this is: of ``accelerate launch`` or torchrun, of an ``srun``, or of a SLURM array.
 
     Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone
     does not count as a launch, because a cluster's scheduler may set it, too.
@@ -364,7 +369,7 @@ def run_jobs(
     parallel = 1 if part.of > 1 else min(parallel, len(mine)) if on_cards else parallel
     threads = max(1, processors() // part.here // parallel)
     first, last = ([job for job in jobs if job.notebook.order == one] for one in ("first", "alone"))
-    # the longest begin first, so that no processor is idle while the last one runs
+    # the longest notebooks begin first, so that no processor is idle while the last one runs
     others = sorted(
         (job for job in jobs if job.notebook.order not in ("first", "alone")),
         key=lambda job: -job.notebook.seconds(job.place.parent),
@@ -410,9 +415,9 @@ def needs_card(job: Job) -> bool:
 
 
 def cards_of(part: Part) -> list[str]:
-    """Return the graphics cards that this process may use: all of them, or a share if several
-    processes were launched together on this machine. Raises UserError if there are fewer cards than
-    such processes.
+    """Return the graphics cards that this process may use. If several processes were launched
+    together on this machine, each gets a share of the cards; otherwise, return all cards. Raises
+    UserError if there are fewer cards than processes.
     """
     visible = graphics_cards()
     if part.here > 1 and 0 < len(visible) < part.here:
@@ -455,9 +460,8 @@ def is_current(job: Job) -> bool:
 
 def fingerprint(job: Job) -> str:
     """Return a digest of everything on which the job's numbers depend: notebook, parameters, data,
-    library and packages.
-
-    Files that parameters name may be large, so only their sizes and modification times count.
+    library and packages. If a parameter names a file, only the file's size and modification time
+    are included, because the file may be large.
     """
     places = [path_of(named.text) for named in job.named_texts()]
     files = [file for place in places for file in (place, *sorted(place.rglob("*")))]
@@ -482,15 +486,15 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """Return the content of the ``.ran`` file: ``ran_with``, which is the job's fingerprint when it
-    ran, and the hashes of the CSVs that it wrote.
+    """Return the content of the ``.ran`` file: ``ran_with``, which is the job's fingerprint at the
+    time of its run, and the hashes of the CSVs that the run wrote.
     """
     files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
     return ran_with + canonical(_hashes(files))
 
 
 def _hashes(files: Iterable[Path]) -> dict[str, str]:
-    """Return {path: hash of the content} for those of the files that exist."""
+    """Return {path: hash of the content} for the files that exist."""
     return {str(file): paths.file_hash(file) for file in files if file.is_file()}
 
 

@@ -1,8 +1,8 @@
 """Makes sliders for live sessions: a page changes with the numbers you choose.
 
 A page is a function from numbers to HTML. A notebook that runs unattended calls the function once,
-without sliders, and shows the same content. (With ``ipywidgets.interact``, whose pages go through
-an Output widget, an unattended run never ends.)
+without sliders, and shows the same content. (``ipywidgets.interact`` is not used here: it shows
+pages in an Output widget, with which an unattended run never ends.)
 """
 
 from collections.abc import Callable, Iterable, Sequence

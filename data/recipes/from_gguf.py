@@ -31,7 +31,7 @@ def convert(file: Path, folder: Path) -> None:
         raise UserError(
             "reading quantised weights needs a package: pip install gguf==0.19.0"
         ) from error
-    # Transformers takes every model read from GGUF for quantised, and would refuse to save it
+    # Transformers treats every model read from GGUF as quantised, and would refuse to save it
     module.hf_quantizer = None  # type: ignore[assignment]
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)

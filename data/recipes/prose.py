@@ -73,8 +73,9 @@ def opening_sentence(text: str) -> str:
 
 
 def first_paragraph(document: str) -> str:
-    """Return the first paragraph of a docstring on one line, without markup and after any leading
-    signature. Return "" if this paragraph is not prose or is longer than 300 characters.
+    """Return the first paragraph of a docstring on one line, without markup. Signatures and
+    directives before this paragraph are skipped. Return "" if the paragraph is not prose or is
+    longer than 300 characters.
     """
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())

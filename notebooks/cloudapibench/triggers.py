@@ -3,9 +3,9 @@ the confidence of a first pass predicts which calls are valid, and how much a tr
 Section 4.2).
 
 A trigger is an order of the tasks, beginning with the task that needs documentation most, and a
-point in this order at which lookups stop. Orders by confidence or API frequency can be compared
-with a random order and with the best order without choosing a threshold. ``held_out_rows`` measures
-the value of a threshold that was chosen on other APIs. Nothing here runs a model.
+point in this order at which lookups stop. ``share_rows`` compares different orders at equal shares
+of lookups, so no threshold has to be chosen. ``held_out_rows`` measures the value of a threshold
+that was chosen on other APIs. Nothing here runs a model.
 """
 
 import math
@@ -207,8 +207,8 @@ def share_rows(
     come first in the order *confidence* of ``looked_up``.
 
     For *confidence*, *frequency* and *oracle*, there is also a row with the metric
-    ``<metric without _percent>_above_random_points``: by how much this order exceeds the order
-    *random*, paired by task and averaged over all shares.
+    ``<metric without _percent>_above_random_points``: validity with this order minus validity with
+    the order *random*, paired by task and averaged over all shares.
     """
     first = passes.first
     rows = []

@@ -155,9 +155,9 @@ def choice(walked, at: int) -> tuple[Tree, list[str]]:
     that the tool offered after step ``at`` of ``walked`` (a ``toolgen.explorer.Walk``). The path
     spells the name that was written.
 
-    The text next to a first token is the probability that the model gives the token without the
-    constraint. The tree has at most 12 names: the written one, and those with the most probable
-    first tokens.
+    The text next to the first token of a name is the probability that the model gives the token
+    without the constraint. The tree has at most 12 names: the written one, and those with the most
+    probable first tokens.
     """
     likely = walked.probabilities[at + 1]
     piece = walked.vocabulary.piece

@@ -32,7 +32,8 @@ def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[
     share = np.average(valid, weights=weights)
     size = weights.sum()
     if share in (0, 1):
-        # no slope can be estimated; half a valid and half an invalid call keep the odds finite
+        # No slope can be estimated. Half a valid and half an invalid call are added to the tasks,
+        # so that the odds are finite.
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
     model = LogisticRegression(C=PENALTY).fit(log_count[:, None], valid, sample_weight=weights)
     return float(model.intercept_[0]), float(model.coef_[0, 0])

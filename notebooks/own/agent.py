@@ -290,8 +290,8 @@ def ask(
     """Run all tasks in four ways: without a document, with the right document, with a wrong
     document, and as a conversation in which the model may call the tool.
 
-    ``precision`` is the percentage of tasks whose right document is found, chosen by
-    ``policies.sampled_hits``. None means that BM25's own results are used.
+    ``precision`` is the percentage of tasks whose right document is found.
+    ``policies.sampled_hits`` draws these tasks. With None, BM25's own results are used.
     """
 
     def one_turn(documents: Documents | None) -> DataFrame:
@@ -322,8 +322,8 @@ def agent_rows(asked: Results) -> Rows:
     ``calls_per_task`` and the percentages of tasks with an invalid call (``error_percent``), with
     all calls used up (``cut_percent``), with a call after the last allowed call
     (``endless_percent``) and with an empty answer (``empty_percent``).
-    ``valid_above_random_points`` is the agent's validity minus the validity of single turns, of
-    which equally many, chosen at random, have documentation.
+    ``valid_above_random_points`` compares the agent with a policy of single turns that shows
+    documentation for equally many tasks, chosen at random: the agent's validity minus the policy's.
     """
     p = asked.passes
     agent = asked.agent

@@ -54,8 +54,8 @@ class SerialJedi:
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, _: str | None = None
     ) -> ToolAnswer:
-        """Return the completions as ``jedi_tool.JediTool.complete`` does, but always all of
-        them.
+        """Return all completions, as ``jedi_tool.JediTool.complete`` does if no name is
+        ``wanted``.
         """
         path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
@@ -125,8 +125,8 @@ class Writer:
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> Trie | None:
-        """Return the trie of the rest of each suggestion (TOOL-COMPLETE and lines 1 to 5 of
-        LLM-SELECT), or None if there are no suggestions.
+        """Return a trie of the suggestions, each without the part that is already written
+        (TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT). Return None if there are no suggestions.
         """
         # the last token ends inside a character, where no name can follow
         if text.endswith(UNFINISHED):

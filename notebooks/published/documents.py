@@ -29,8 +29,9 @@ VERDICTS = paths.DATA / "published/apibench/verdicts.csv.gz"
 OFFICIAL = VERDICTS.with_name("official_counts.csv")
 NAMES = {"FT": "gorilla-7b-ft", "RT": "gorilla-7b-rt"}
 KINDS = ("right", "wrong_same_domain", "wrong_other_domain", "wrong")
-# columns of the verdicts: whether the answer has the call that the question asks for, has a call
-# with the question's domain, and is correct by the authors' rule
+# Columns of the verdicts. ``reference``: the answer has the call that the question asks for.
+# ``domain``: it has a call of the question's domain. ``official_correct``: it is correct by the
+# authors' rule.
 MEASURES = ("reference", "domain", "official_correct")
 
 
@@ -97,8 +98,9 @@ def paired(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 def change_rows(frame: pd.DataFrame) -> Rows:
     """Return how much a document changes the verdicts on FT's answers, paired by question, with
-    conditions such as ``right/all - none/all``. The rows are the change in points, and from
-    McNemar's exact test the counts ``lost`` and ``gained`` and the p value.
+    conditions such as ``right/all - none/all``. There are rows for the change in points, for the
+    numbers of answers that are ``lost`` and ``gained``, and for the p value of McNemar's exact test
+    on these numbers.
     """
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):

@@ -75,7 +75,7 @@ def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
     a, b = (np.asarray(each, dtype=bool) for each in (first, second))
 
     def of(weights: Array) -> Array:
-        # kappa is 0/0 if both call everything, or nothing, a near miss
+        # kappa is 0/0 if both series call every answer a near miss, or if neither calls any one
         with np.errstate(invalid="ignore"):
             return np.array([cohen_kappa_score(a, b, sample_weight=each) for each in weights])
 
@@ -110,9 +110,9 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 def agreement_rows(frame: pd.DataFrame) -> Rows:
     """Return a row with the kappa of the two readers, and rows for each rule on each half of the
-    answers. These rows have the rule's kappa with the readers' consensus and with each reader, and
-    compared with the consensus the rule's precision, its recall and the four counts of the
-    confusion matrix (CONFUSION).
+    answers. These rows have the rule's kappa with each reader and with the readers' consensus. If
+    the consensus is taken as the truth, further rows have the rule's precision, its recall and the
+    four counts of its confusion matrix (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]
     for half, some in frame.groupby("half", sort=False):

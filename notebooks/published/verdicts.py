@@ -156,8 +156,8 @@ def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _attached(rows: Rows, artifact: str) -> pd.DataFrame:
-    """Return rows of ``scores.rows`` with the printed numbers. There is only one way of asking, so
-    its name is removed from the conditions.
+    """Return rows of ``scores.rows`` with the printed numbers. The conditions begin with "/",
+    because the only way of asking has the name "". This slash is removed.
     """
     named = pd.DataFrame(rows).assign(condition=lambda table: table.condition.str.lstrip("/"))
     return attach(named, paper="published", artifact=artifact)

@@ -1,5 +1,5 @@
-"""Analyses failed answers: where each one fails, and how far it is from the reference (paper,
-Section 5).
+"""Analyses failed answers: where an answer fails, and how much it differs from the reference
+(paper, Section 5).
 """
 
 import ast
@@ -124,8 +124,8 @@ def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
     first set, one argument of one call is missing. In each variant of the second set, a placeholder
     replaces the value of one argument.
 
-    Only an argument that contains no call is replaced; otherwise everything in ``print(...)`` would
-    be one argument.
+    Only an argument that contains no call is replaced. Otherwise, two programs that print different
+    results would differ in just one argument, that of ``print``.
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:

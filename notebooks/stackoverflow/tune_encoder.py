@@ -2,9 +2,10 @@
 (paper, Section 4.3, after Heyman and Van Cutsem 2020, Section 4.2).
 
 Two titles of one question should be near each other, titles of different questions far apart. The
-log-odds that two titles are duplicates are 15 times the cosine of their vectors minus 5, and the
-loss is the binary cross-entropy. nokia/codesearch starts from the numbers 15 and 5 and trains them,
-too. Here they stay fixed, because at this learning rate training would change them by only a tenth.
+log-odds that two titles are duplicates are 15 c - 5, where c is the cosine of the titles' vectors.
+The loss is the binary cross-entropy. nokia/codesearch starts from the numbers 15 and 5 and trains
+them, too. Here they stay fixed, because at this learning rate training would change them by only a
+tenth.
 """
 
 import copy
@@ -63,9 +64,9 @@ class Recipe:
 
 
 def read_duplicates(file: Path) -> list[Titles]:
-    """Return, for each line (a JSON list of the titles of one question), its first title and the
-    next title that differs. A line without a second title gives nothing. Raises UserError for a
-    line that is not a list of titles.
+    """Return pairs of titles of one question. Each line of the file is a JSON list of such titles
+    and gives the first title with the next title that differs from it. A line without a second
+    title gives nothing. Raises UserError for a line that is not a list of titles.
     """
     found = []
     with paths.open_text(file) as lines:

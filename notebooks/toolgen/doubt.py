@@ -3,7 +3,7 @@ The model needs neither a mark nor fine-tuning.
 
 The tool is called before a name if the most likely next token begins a name, but has a probability
 below a threshold. The model then chooses among the names that the tool offers. As in monitor-guided
-decoding, the token after the name must be a break, which cannot continue an identifier.
+decoding, the token after the name must be one that cannot continue an identifier.
 """
 
 import math

@@ -54,8 +54,8 @@ class Step:
 
 
 class Walk(NamedTuple):
-    """The steps of one answer, and the unconstrained model's probabilities (steps, vocabulary)
-    before each of them.
+    """The steps of one answer, and the unconstrained model's ``probabilities`` of the next token
+    before each step, (steps, vocabulary).
     """
 
     function: Function

@@ -47,7 +47,7 @@ def listed_functions(
 
 
 def too_long(functions: Sequence[Function], models: Sequence[str], most: int) -> dict[str, int]:
-    """Return {model: number of functions with more than ``most`` tokens by its tokenizer}."""
+    """Return {model: number of functions that have more than ``most`` of the model's tokens}."""
     counters = {name: token_counter(name) for name in models}
     return {
         name: sum(count(one.code) > most for one in functions) for name, count in counters.items()

@@ -1,5 +1,5 @@
 """Clones the repositories of CodeSearchNet's Python part, which ToolGen's paper crawled (Sections
-IV-B and IV-C). The paper does not name its commits, so the data set's commits are used.
+IV-B and IV-C). The paper does not say at which commits, so the data set's commits are used.
 """
 
 import re

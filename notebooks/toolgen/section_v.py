@@ -84,7 +84,8 @@ def ending_rows(
     a syntax error among the unfinished answers (``ROLE/unfinished``) and the finished ones
     (``ROLE/finished``).
 
-    ``made`` maps (model, condition) to the answers, ``roles`` a model to its name in the paper.
+    ``made`` maps (model, condition) to the answers, and ``roles`` maps a model to the name of the
+    paper's model.
     """
     rows = []
     for model, role in roles.items():

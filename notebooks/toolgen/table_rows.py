@@ -127,13 +127,13 @@ class Metric:
     notebook shows together (``names``). The groups in SIMILARITY belong to Table II, the others to
     Table III.
 
-    A metric is either the mean of a column, or a function of sums over functions:
+    A metric is either the mean of a column, or is computed from counts:
 
     - ``column`` names a column of the judged frame (``evaluation.ToolGen.judge_all``). The column
       has a number from 0 to 1, or None, for each function. By default it is named like the metric.
     - ``counts`` names the property of ``Corpus`` with the counts of each function, (n, k).
-      ``value`` maps their sums, (..., k), to the metric, (...). If ``value`` is ``ratio``, the last
-      count is the number of units over which the metric is a mean.
+      ``value`` maps the sums of the counts over all functions, (..., k), to the metric, (...). If
+      ``value`` is ``ratio``, the last count is the number of units over which the metric is a mean.
 
     ``kind`` is the kind of interval for the metric, ``change`` the kind of interval for the
     metric's change from the base. ``relative`` means that the relative change is reported, too.
@@ -208,9 +208,9 @@ def similarity_rows(
     """Return Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact
     match, and their changes from ``base``.
 
-    ``tokenize`` maps a model to a function from a text to the model's tokens, which the paper's
-    BLEU-4 counts. For a model that is not in ``tokenize``, words between blanks are counted.
-    ``rules`` say how CodeBLEU is computed.
+    ``tokenize`` maps a model to a function that cuts a text into the model's tokens. BLEU-4 counts
+    these tokens, as in the paper. For a model that is not in ``tokenize``, BLEU-4 counts words
+    between blanks. ``rules`` say how CodeBLEU is computed.
     """
     metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)

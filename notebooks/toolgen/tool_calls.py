@@ -56,9 +56,9 @@ def questions_of(made: Generations) -> pd.DataFrame:
     - ``names``: how many suggestions begin with the part of the name that was already written
     - ``chosen``: the name that the answer has after the call, or ""
     - ``offered``: whether the tool offered the chosen name. It is also true if the call did not
-      constrain the answer, because no suggestion begins with the part already written, or because
-      none of those that do can be written in the model's tokens. A name that the token limit cuts
-      off counts as offered if it is the beginning of an offered name.
+      constrain the answer, because no suggestion that begins with the part already written can be
+      written in the model's tokens, or because there is no such suggestion. A name that the token
+      limit cuts off counts as offered if it is the beginning of an offered name.
     - ``right``: whether the original's body contains the chosen name anywhere. Positions cannot be
       compared once the answer and the original differ.
     """
@@ -143,10 +143,10 @@ def _with_tool(
 
 
 def with_threshold(threshold: float, rules: Rules = PAPER_RULES) -> ToolUse:
-    """Return the use of the tool with a different ``min_mark_probability`` (the replication
-    package's ``lsp_conf``).
+    """Return a ToolUse that calls the tool only if the mark has at least the probability
+    ``threshold`` (``lsp_conf`` in the replication package).
 
-    With a threshold of 1 or more the tool is never called.
+    With a threshold of 1 or more, the tool is never called.
     """
     probability = threshold if threshold < 1 else NEVER
     return ToolUse("mark", replace(rules, min_mark_probability=probability))
@@ -162,10 +162,10 @@ def with_calls(frame: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 def equal_calls_rows(
     model: str, marks: Mapping[str, pd.DataFrame], doubts: Sequence[pd.DataFrame]
 ) -> Rows:
-    """Compare two rules for calling the tool, at equally many calls. One rule calls the tool where
-    the model writes the mark, the other where the model is in doubt (``doubt.Doubt``). Return the
-    difference of the success rates and the difference of the coverages, mark minus doubt, paired by
-    function.
+    """Compare two rules for calling the tool, so that both make equally many calls. One rule calls
+    the tool where the model writes the mark. The other rule calls the tool where the model is in
+    doubt (``doubt.Doubt``). Return the difference of the success rates and the difference of the
+    coverages, mark minus doubt, paired by function.
 
     ``marks`` maps a condition to its frame with ``calls``. ``doubts`` has a frame for each of
     several thresholds of doubt. All frames have the same functions in the same order. The mark's
@@ -237,8 +237,8 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
     names among the kept calls. In the condition ``marks``, ``auroc`` is the probability that the
     mark of a random right call is more probable than the mark of a random wrong call.
 
-    These numbers are exact for the first call that a threshold removes from an answer. Without that
-    call, the answer might have continued differently.
+    These numbers are exact up to the first call that a threshold removes from an answer. Later
+    calls might be different, because without that call the answer might have continued differently.
     """
     rows = []
     right = questions.right.astype(bool)

@@ -179,11 +179,11 @@ def reword(
     verbs: Mapping[str, Sequence[str]] = MEANT,
 ) -> str:
     """Return one wording of an intent, in which the verb and each stock phrase are replaced. With
-    probability ``keep``, a replacement is the first in its list, which is plain. Otherwise, it is
-    drawn at random from the list.
+    probability ``keep``, the replacement is the first choice in the list, which is plain.
+    Otherwise, the replacement is drawn at random from the list.
 
-    The wording keeps the meaning of the SDK's description: "a new" does
-    not become "another", and "the specified" does not become "one".
+    The wording keeps the meaning of the SDK's description: "a new" does not become "another", and
+    "the specified" does not become "one".
     """
 
     def choose(options: Sequence[str]) -> str:

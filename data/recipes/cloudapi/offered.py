@@ -3,10 +3,10 @@ but calls none of its functions.
 
 Two kinds of modules offer a name: the module that defines it, and modules that re-export it on
 purpose. A re-export is on purpose if the module lists the name in ``__all__``, or if the module is
-the ``__init__`` of a package that contains the defining module (there the name may be loaded
-lazily). Modules with a leading underscore, tests, vendored code, and code that installs the package
-or displays its version offer nothing. An object that is offered under several paths counts as one
-API, with the shortest path.
+the ``__init__`` of a package that contains the defining module. Names that an ``__init__`` loads
+lazily are found, too. Modules with a leading underscore, tests, vendored code, and code that
+installs the package or displays its version offer nothing. An object that is offered under several
+paths counts as one API, with the shortest path.
 """
 
 import inspect
@@ -103,8 +103,8 @@ def unpacked(release: str) -> tuple[Path, str]:
     ``networkx==3.4``. Its wheel is unpacked once and never installed.
 
     Raises UserError if ``release`` does not have this form, if pip cannot download it, or if it
-    contains no Python package. A source distribution is refused, because pip would run the code in
-    it just to find out its name.
+    contains no Python package. A source distribution is refused, because pip would run code from
+    the distribution, if only to find out the name of the package.
     """
     ready = paths.DOWNLOADS / "releases" / release
     if not re.fullmatch(r"\w[\w.-]*==[\w.!+-]+", release):

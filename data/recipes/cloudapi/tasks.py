@@ -164,8 +164,8 @@ def build(
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
-    numbers of required arguments (Appendix A.2, step 6). Each share is at most what the class with
-    the fewest suitable APIs, relative to the size of the class, can fill.
+    numbers of required arguments (Appendix A.2, step 6). Each share is limited by the class that
+    has the fewest suitable APIs for its size.
 
     ``counts`` are as in ``build``. A *kind* of tasks is a class, a provider and a number of
     required arguments. Half of a kind's tasks have a count in the upper part of the class
@@ -219,8 +219,8 @@ def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
 def tasks_of(
     pairs: Sequence[CommentedApi], index: ApiIndex, counts: DataFrame, seen: Counter[str]
 ) -> list[ApiTask]:
-    """Return one task for each pair (API, comment). ``seen`` counts the tasks that an API already
-    has; the numbers in the new tasks' ids (``...#3``) continue from there.
+    """Return one task for each pair (API, comment). ``seen`` has the number of tasks that each API
+    already has. The numbers in the ids of the new tasks (``...#3``) continue after this number.
     """
     seen = seen.copy()
     tasks = []

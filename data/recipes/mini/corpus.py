@@ -1,10 +1,11 @@
 """Makes the code models' training corpus and trains the models (data/mini/DESIGN.md).
 
 Part (a) of the corpus is the source code of Python packages. Part (b) is usage of real cloud APIs.
-A hash decided at random how often each API occurs: a randomised experiment that no paper could run.
-Part (c) is about invented APIs, each of which is used once and always documented. A model cannot
-memorise them, so the only way to lower the loss on their calls is to copy names and arguments from
-the documentation. Without part (c), a small model does not learn to use documentation at all.
+How often each API occurs was drawn at random. So the effect of this frequency can be measured in a
+randomised experiment, which no paper could run. Part (c) is about invented APIs, each of which is
+used once and always documented. A model cannot memorise them, so the only way to lower the loss on
+their calls is to copy names and arguments from the documentation. Without part (c), a small model
+does not learn to use documentation at all.
 """
 
 import keyword

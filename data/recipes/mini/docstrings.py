@@ -194,8 +194,8 @@ def examples_of(library: str) -> list[DocExample]:
 
 
 def examples(item: Documented) -> Iterator[DocExample]:
-    """Yield the examples in a docstring that can become a problem. The docstring shows the value of
-    the expression, or assigns the expression to a variable.
+    """Yield the examples in a docstring that can become a problem. These are expressions whose
+    value the docstring shows, or assigns to a variable.
     """
     try:
         parsed = doctest.DocTestParser().get_examples(item.text)
@@ -221,8 +221,8 @@ def examples(item: Documented) -> Iterator[DocExample]:
 def needed(
     before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the sources of those earlier statements on which the value of the statement ``last``
-    depends, in their order: (imports, other statements).
+    """Return (imports, other statements): the sources of those statements in ``before`` on which
+    the value of the statement ``last`` depends, in their order.
     """
     known = set(dir(builtins))
     wanted = names(last.value, ast.Load)
@@ -374,9 +374,9 @@ def lifted(found: Call) -> tuple[str, list[str]]:
     assignments to these variables.
 
     A receiver or an argument becomes a variable if it is a list, a tuple, a dictionary, a set or a
-    call. If none is, the receiver becomes a variable, or without a receiver the first argument. The
-    variables have general names, such as ``data``, which do not tell a model the name of a
-    parameter.
+    call. If none is, the receiver becomes a variable, or the first argument if there is no
+    receiver. The variables have general names, such as ``data``, which do not tell a model the name
+    of a parameter.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

@@ -3,9 +3,9 @@ itself depends on.
 
 The packages have permissive licences and are read from the pinned sources (``python_sources``).
 Three things are left out on purpose: the repositories held out for ToolGen's notebooks; the cloud
-SDKs and every file that mentions one of them, because these would change the exact API counts; and
-a fifth of the docstring examples of four libraries, because these examples become the problems of
-the data-science notebooks.
+SDKs and every file that mentions one of them, because such code would change the exact API counts;
+and a fifth of the docstring examples of four libraries, because the data-science notebooks make
+problems and queries from these examples.
 """
 
 import ast

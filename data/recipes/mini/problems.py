@@ -67,7 +67,8 @@ class Literal:
     """A value as the ``source`` of an expression that reproduces it.
 
     ``kind`` says how the value is compared (a key of ``same`` in problems.yaml). ``shown`` is the
-    value as an interpreter shows it, or "" if that is long.
+    value as an interpreter shows it, or "" if this text is too long for a prompt or has an address
+    in memory.
     """
 
     kind: str
@@ -205,8 +206,8 @@ def source_of(value: object) -> str:
 
 
 def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, Any], Literal]:
-    """Run an example's set-up and an expression. Return the namespace after the run, in which
-    ``result`` is the expression's value, and this value as a Literal.
+    """Run an example's set-up and an expression. Return (namespace after the run, the expression's
+    value as a Literal). In the namespace, the variable ``result`` has the value.
 
     Raises whatever the code raises, with warnings as errors. Raises ValueError if the code prints,
     if no source reproduces the value, or if the value equals a variable of the set-up.
@@ -633,8 +634,8 @@ def chosen(
 
     The perturbations of a kind are tried by origin, in an order that differs between kinds. The
     second perturbation of an origin is tried only after the first of every origin. If several rules
-    give perturbations of a kind, origins take turns in which rule is tried first, so that every
-    rule is used.
+    give perturbations of a kind, the rule that is tried first changes from one origin to the next,
+    so that every rule is used.
     """
     # of families with the same prompt and answer, only the last is used
     unlike = {(family[0].prompt, family[0].reference): family for family in families}

@@ -149,8 +149,8 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         # a signature with a comment after its colon is left out
         if signature.rstrip().endswith(":"):
-            # A comment on the last line is cut off, as in ``functions.extract``, because
-            # ``code_hash`` must give the same hash for a function that either of them has read.
+            # A comment on the last line is cut off, as in ``functions.extract``. Otherwise the same
+            # function would have two different hashes (``code_hash``).
             end, column = end_of(node, lines)
             code = "".join([*lines[begin - 1 : end - 1], lines[end - 1][:column]])
             whole = textwrap.dedent(signature + code)

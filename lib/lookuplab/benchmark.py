@@ -1,5 +1,5 @@
-"""Defines what every benchmark provides: its tasks, a task's prompt, the judgement of a completion,
-and the cluster of a task.
+"""Defines what every benchmark provides: its tasks, the prompt and the cluster of each task, and
+the judgement of a completion.
 
 To add a fourth paper, write a class with these four parts, and notebooks that use the class
 (docs/fourth_paper.md). ``evaluate`` gives a model all tasks of a benchmark and returns one data
@@ -36,22 +36,23 @@ class HasId(Protocol):
 
 TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
-# the columns that ``judged`` adds to those of the benchmark's ``judge``
+# the columns that ``judged`` adds to the columns of the benchmark's ``judge``
 KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
 OFFERED = 50  # if Jedi offers more names than this at once, `lookuplab view` shows only this many
 
 # Matches a special token that an answer spells out, such as <|endoftext|>. Some tokenizers write
-# U+FF5C instead of "|". </s> and the like count only at the end of an answer, because code may
-# contain them in a string.
+# U+FF5C instead of "|". </s> and similar tokens match only at the end of an answer, because code
+# may contain them in a string.
 SPECIAL = re.compile(
     r"<[|\uff5c][^\s<>|\uff5c]{1,30}[|\uff5c]>|<extra_id_\d+>|<(?:/s|eos|pad|end_of_turn)>\s*\Z"
 )
 
 
 class Asked(NamedTuple):
-    """Names the ``model`` that gave an answer, and says how the model was asked. ``condition`` has
-    a few words about this; `lookuplab view` shows them after the words of ``Benchmark.condition``.
-    ``prompt`` is the text that the model read; None stands for the text of ``Benchmark.prompt``.
+    """Says which ``model`` gave an answer, and how the model was asked. ``condition`` describes
+    this in a few words; `lookuplab view` shows them after the words that ``Benchmark.condition``
+    returns. ``prompt`` is the text that the model read; None stands for the text of
+    ``Benchmark.prompt``.
     """
 
     model: str = ""
@@ -226,14 +227,14 @@ def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
 
     The result is a tuple of five: the index of the token after which the tool was queried; the
     number of names that the tool offered; at most ``OFFERED`` of these names; the reason why the
-    tool failed, if it did; and the offered name that the model wrote next, or "" if it wrote none
-    of them. In the list of names, the name that the model wrote comes first.
+    tool failed, if it did; and the offered name that the model wrote next, or "" if the model wrote
+    none of the offered names. The list of names begins with the name that the model wrote.
     """
     offered = question["offered"]
     after = "".join(completion.tokens[question["step"] + 1 :])
-    # the tool was queried when the part ``begun`` of a name was already written
+    # ``begun`` is the part of a name that the model had already written before the query
     fitting = [name for name in offered if after.startswith(name.removeprefix(question["begun"]))]
-    # the longest, because one name may be the beginning of another
+    # choose the longest name, because one name may be the beginning of another
     taken = max(fitting, key=len, default="")
     names = sorted(offered, key=lambda name: name != taken)[:OFFERED]
     return question["step"], len(offered), names, question["failure"], taken
@@ -245,8 +246,8 @@ def evaluate(
     """Give the model every task, judge the completions, and return the data frame from ``judged``,
     in the order of tasks and samples. The first column, ``model``, has the model's name.
 
-    ``condition`` says how the model is asked; `lookuplab view` shows it after the words of
-    ``Benchmark.condition``. ``options`` are passed to ``models.complete``.
+    ``condition`` says how the model is asked; `lookuplab view` shows it after the words that
+    ``Benchmark.condition`` returns. ``options`` are passed to ``models.complete``.
     """
     suited = benchmark.for_model(model)
     pairs = completions_of(model, suited, **options)
@@ -307,7 +308,7 @@ def written(id: str | int, text: str, sample: int = 0) -> Completion:
 
 def load_benchmark(name: str) -> Benchmark[Any]:
     """Return an instance of the benchmark class ``name``, given as ``module:Class``. The class is
-    called without arguments. Raises UserError if it cannot be imported, is not a subclass of
+    called without arguments. Raises UserError if the class cannot be imported, is not a subclass of
     Benchmark, or has no tasks with unique ids.
     """
     module, _, attribute = name.partition(":")

@@ -100,15 +100,16 @@ def confidence(completion: Completion, code: str | None = None) -> dict[str, flo
 
 @dataclass
 class CloudApiBench(Benchmark[ApiTask]):
-    """The benchmark CloudAPIBench, or a benchmark about a Python package with tasks and an index of
-    the same form. A model completes each task once, greedily, up to the first call (Section 2.3).
-    ``validity.judge_call`` judges the completion. Intervals are clustered by API.
+    """The benchmark CloudAPIBench, or a benchmark of the same form about a Python package. A model
+    completes each task once, greedily, up to the first call (Section 2.3). ``validity.judge_call``
+    judges the completion. Intervals are clustered by API.
 
     documents: {task id: ids of the APIs whose documentation precedes the prompt}, or None for no
     documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. index: all APIs
-    that exist. constrained (not in the paper): whether the model can only write names of the
-    client's operations (``models.tokens``). chat (set by ``for_model``): whether Listing 1 asks
-    the model for a call in backticks; the backticks are then removed.
+    that exist. constrained (not in the paper): if true, the model can write only a name of one of
+    the client's operations (``models.tokens``). chat (set by ``for_model``): if true, the prompt
+    asks for a call in backticks (Listing 1), and the backticks are removed before the call is
+    judged.
     """
 
     tasks: Sequence[ApiTask]
@@ -129,9 +130,9 @@ class CloudApiBench(Benchmark[ApiTask]):
     def decoding(self) -> Decoding:  # type: ignore[override]
         """Return how completions are generated: greedily, up to the first call.
 
-        A chat model has no stop rule: its answer opens with backticks or with words, and the rule
-        would stop there. If there are documents, a prompt that is too long is truncated on the
-        left, so that the code at its end stays whole.
+        Answers of chat models have no stop rule. They begin with backticks or with words, where the
+        rule would end the answer. If there are documents, a prompt that is too long is truncated on
+        the left, so that the code at its end stays whole.
         """
         rule = None if self.chat else FirstCall
         cut: Literal["left"] | None = None if self.documents is None else "left"
@@ -154,8 +155,8 @@ class CloudApiBench(Benchmark[ApiTask]):
 
     def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
         """Return the judgement of one completion: the task's ``provider`` and ``frequency``; the
-        fields of ``validity.CallJudgement``; ``exists``, which says whether the client has a method
-        of the invoked name; the confidences ``minimum``, ``mean``, ``product`` and ``last``; and
+        fields of ``validity.CallJudgement``; ``exists``, which is True if the client has a method
+        with the invoked name; the confidences ``minimum``, ``mean``, ``product`` and ``last``; and
         the numbers of tokens ``prompt_tokens``, ``prompt_dropped`` (cut from the prompt) and
         ``new_tokens``.
         """

@@ -32,10 +32,10 @@ def key_terms(api: ApiSpec | ApiTask, name: str | None, service: bool = True) ->
     """Return the terms by which BM25 finds an API: the service, the words of the client's name, the
     API's name, and the words of the API's name. Index keys and queries are made in the same way.
 
-    For an index key, ``api`` is the API's specification. For a query, it is the task, whose
-    prompt names service and client; ``name`` is then the API that the model invoked first (None or
-    NaN if it invoked none). If ``service`` is False, only the API's name is used, which many APIs
-    may share.
+    For an index key, ``api`` is the API's specification. For a query, ``api`` is the task, whose
+    prompt names the service and the client; ``name`` is the API that the model invoked in the first
+    pass (None or NaN if it invoked none). If ``service`` is False, only the API's name is used.
+    Many APIs may have the same name.
     """
     terms = [api.service.lower(), *identifier_words(api.client, "joined")] if service else []
     if isinstance(name, str):
@@ -89,7 +89,7 @@ def retrieved_documents(
         )
     named = zip(tasks, first.name, strict=True)
     queries = {task.id: " ".join(key_terms(task, name, service)) for task, name in named}
-    # of k + ``most`` documents, at least k are about APIs that are not acceptable
+    # a task has at most ``most`` acceptable APIs, so k + ``most`` documents have k others
     ranked = api_ranker(index).rank(queries, k + most)
     hits = {}
     misses = {}

@@ -5,7 +5,7 @@ CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest
 ``FirstCall`` reads the completion as it arrives. It follows brackets, comments, line continuations
 and strings, and ends the answer when the call is complete or has become impossible. ``call_extent``
 applies this rule to a whole text. Chat models write the call in backticks, as Listing 1 demands;
-``strip_backticks`` removes them first.
+``strip_backticks`` removes the backticks first.
 
 Only the *extent* of the call is found; the caller must check whether the call is valid Python.
 F-strings are treated as plain strings, as in Python 3.11: a quote of the same kind inside a
@@ -47,14 +47,15 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 
 # backticks at the beginning of an answer, and the code up to the same backticks or the answer's end
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
-# code between backticks within a sentence
+# code between backticks within a line
 QUOTED = re.compile(r"(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)")
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 # blanks and line continuations, which may stand between the parts of a name
 _GAP = r"(?P<wait>\\\Z)|[ \t\f]|\\\n"
 # A finite automaton: {state: pattern of what may come next}. The name of the group that matches is
 # the next state, with two exceptions. After the group "bracket" the state stays the same. The group
-# "wait" matches the beginning of something whose rest has not arrived, such as one of three quotes.
+# "wait" matches the beginning of something whose rest has not arrived, such as the first of three
+# quotes.
 _READ = {
     "before": rf"{_GAP}|(?P<name>[^\W\d])",
     "name": r"(?P<wait>\\\Z)|\w+|(?P<after>[ \t\f]|\\\n)|(?P<before>\.)|(?P<code>\()",
@@ -165,9 +166,9 @@ class FirstCall:
 
 def strip_backticks(text: str) -> str:
     """Return the code in a chat model's answer. Reasoning before the answer is skipped. The code is
-    the last fenced block (``completions.blocks``). If there is none, the code is the text between
-    the backticks with which the answer begins, or else the last text between backticks in a
-    sentence.
+    the last fenced block (``completions.blocks``). If there is none, but the answer begins with
+    backticks, the code is the text between them. Otherwise, the code is the last text between
+    backticks.
 
     If the length limit cut off the closing backticks, the code extends to the end. An answer
     without backticks is returned as it is. Use this function only for answers of chat models: in

@@ -2,10 +2,10 @@
 measure their effect (paper, Sections 3 and 4).
 
 A policy is represented by a mask over the tasks (retrieve or not). A retriever is represented by
-its precision, or by a mask of the tasks for which it finds the target. Both select among existing
-completions (``dag.Passes``). No model runs here, so a curve over a hundred thresholds or precisions
-needs no generation. Rows are dictionaries like those of ``scoring.rates.row``. Intervals are
-clustered by API, because up to three tasks have the same target.
+its precision, or by a mask of the tasks for which it finds the target. Policies and retrievers
+select among existing completions (``dag.Passes``). No model runs here, so a curve over a hundred
+thresholds or precisions needs no generation. Rows have the form that ``scoring.rates.row`` returns.
+Intervals are clustered by API, because up to three tasks have the same target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +26,10 @@ POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus"
 THRESHOLD = 0.8  # DAG++ retrieves below this confidence (Section 4.3)
 # suffix of a metric's name -> function that computes the number with its interval
 INTERVALS = {"percent": of_share, "points": of_change}
-# How a retriever is given. A number is its precision in percent (50 in the paper); outcomes are
-# then exact expectations over all choices of hits. A boolean array, (tasks,), says for which tasks
-# it found the target (``Passes.retrieved``, ``sampled_hits``).
+# A retriever is either a number or an array. A number is the precision in percent (50 in the
+# paper); outcomes are then exact expectations over all choices of hits. An array, (tasks,)
+# booleans, says for which tasks the retriever finds the target (``Passes.retrieved``,
+# ``sampled_hits``).
 Retriever = float | np.ndarray
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
 
@@ -72,8 +73,8 @@ def triggered(
 
 
 def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
-    """Return the expected outcome of each task, (n,), if ``precision`` percent of the draws are
-    hits. It is x * hit + (1 - x) * miss, where x is the precision as a number from 0 to 1.
+    """Return the expected outcome of each task, (n,) floats, if ``precision`` percent of the draws
+    are hits. The expected outcome is x * hit + (1 - x) * miss, where x is ``precision`` / 100.
 
     hit: (n,) booleans or numbers, the outcomes with documents that contain the target. miss: the
     outcomes with documents that do not contain it. Raises UserError for a precision outside 0 to
@@ -90,15 +91,15 @@ def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarra
     random draw. The paper's retriever, which includes the target "x% of the time" (Section 3.1),
     needs such a draw.
 
-    ``tasks`` has the columns ``id`` and ``frequency``. From every class, ``precision`` percent of
-    the tasks are drawn, with halves rounded up: the first ones in the order of a seeded hash. A
+    ``tasks`` has the columns ``id`` and ``frequency``. The tasks of every class are sorted by a
+    seeded hash, and the first ``precision`` percent of them are drawn, with halves rounded up. A
     higher precision therefore adds tasks to the draw and removes none. The draw does not depend on
     the order of the tasks.
     """
     order = tasks.id.map(lambda id: stable_order(id, seed)).rank()
     classes = order.groupby(tasks.frequency)
-    # A rank is drawn if (rank - 1/2) <= precision / 100 * size, which rounds halves up. The small
-    # term allows for rounding errors: in floating point, 0.57 x 100 is less than 57.
+    # A task is drawn if (its rank - 1/2) <= precision / 100 * size, which rounds halves up. The
+    # small term allows for rounding errors: in floating point, 0.57 x 100 is less than 57.
     hits = 100 * classes.rank() - 50 <= precision * classes.transform("size") + 1e-6
     return np.asarray(hits)
 
@@ -152,8 +153,8 @@ def class_rows(
     Tasks whose value is NaN are skipped; a class without a value has no row. The suffix of the
     metric gives the unit: ``_percent`` is the mean of values from 0 to 1 as a percentage,
     ``_points`` the mean of differences of such values in percentage points, anything else a mean of
-    numbers. The name "new - old" gives the condition ``new/class - old/class``. ``classes``, such
-    as {"all": True}, is used in place of ``by_class``.
+    numbers. The name "new - old" gives the condition ``new/class - old/class``. If ``classes`` is
+    given, such as {"all": True}, it replaces the result of ``by_class``.
     """
     found: dict[tuple[str, str], Rate] = {}
     names = [name] if isinstance(name, str) else name

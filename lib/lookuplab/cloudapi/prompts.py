@@ -20,7 +20,7 @@ def imports(spec: ApiSpec) -> str:
         return "import boto3\n"
     if spec.module:
         return f"from {spec.module} import {name}\nfrom consts import client_args, client_kwargs\n"
-    # for a function of a Python package, the client is a module
+    # the API is a function of a Python package, so the client is a module
     return f"from {place} import {name}\n" if place else f"import {name}\n"
 
 

@@ -1,8 +1,8 @@
 """Reads the specifications of APIs. A specification contains an API's provider, service, client and
 name, its parameters and its description (Appendix A.2, steps 2 and 4).
 
-The committed index contains every AWS operation and every Azure method as one JSON line, so no SDK
-needs to be installed.
+The committed index has one JSON line for every AWS operation and every Azure method. With it, no
+SDK needs to be installed.
 """
 
 import lzma
@@ -53,9 +53,9 @@ class ApiSpec:
     ``operation`` is False for client methods that are not API operations (``can_paginate``,
     ``get_paginator``, ``upload_file`` ...).
 
-    ``overloads`` and ``documented`` are for the strict check of a call (``closed`` in
-    ``validity.bind_error``). If there are overloads, the call must also fit at least one of them.
-    ``documented`` are keywords that only the docstring mentions; the strict check accepts them.
+    ``overloads`` and ``documented`` are for the closed check of a call (``validity.bind_error``).
+    If there are overloads, the call must also fit at least one of them. ``documented`` are keywords
+    that only the docstring mentions; the closed check accepts them.
     """
 
     provider: str
@@ -86,7 +86,7 @@ class ApiSpec:
 
 
 def from_json(row: dict[str, Any]) -> ApiSpec:
-    """Return the specification in one parsed line of the index. This is the inverse of
+    """Return the specification that one parsed line of the index contains. This is the inverse of
     ``recipes.cloudapi.reading.to_json``.
     """
     plain: dict[str, Any] = {
@@ -100,8 +100,8 @@ def from_json(row: dict[str, Any]) -> ApiSpec:
 
 
 class ApiIndex:
-    """All specifications, by id and by client. ``documentation`` is the path of the file with their
-    full documentation.
+    """All specifications, by id and by client. ``documentation`` is the path of the file with the
+    APIs' full documentation.
     """
 
     def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
@@ -151,8 +151,8 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
 
 def texts_of(design: str, index: ApiIndex) -> dict[str, str]:
     """Return {API id: text} for an augmentation design: the full documentation (``full``), or the
-    SDK's own example of a call (``example``; an index may have none). The result is empty for the
-    other designs.
+    SDK's own example of a call (``example``). The result is empty for the other designs, and for an
+    index without examples.
     """
     if design == "full":
         return load_documentation(index.documentation)
@@ -168,8 +168,8 @@ def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
 
 @contextmanager
 def report_unreadable(path: Path, message: str) -> Iterator[None]:
-    """Turn any error that shows a missing or wrong file into a UserError. The error's text is the
-    path and ``message``, in which ``{}`` stands for the original error.
+    """Turn any error that a missing or malformed file causes into a UserError. The error's text is
+    the path and ``message``, in which ``{}`` stands for the original error.
     """
     try:
         yield

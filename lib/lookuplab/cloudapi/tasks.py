@@ -78,7 +78,7 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[ApiTa
     """Return the benchmark's tasks. If ``limit`` is given, return only that many tasks. They are
     taken from the frequency classes in turn, in the order of a hash.
 
-    Raises UserError for a file without tasks, a file of another kind, and a negative limit.
+    Raises UserError for a file without tasks, a file of another format, and a negative limit.
     """
     path = paths.located(path)
     message = "holds no CloudAPIBench tasks ({}): run `python -m recipes.mini.corpus tasks`"

@@ -1,17 +1,17 @@
-"""Judges whether an API invocation is valid and, if it is not, which of three kinds of failure it
-is (paper, Sections 2.2 and 2.3, Appendices A.3 and A.5).
+"""Judges whether an API invocation is valid. An invalid invocation is assigned to one of three
+kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3 and A.5).
 
-A completion is read as ``client.`` + completion. It is judged by its first outermost call on the
-client; later text is ignored. The text is taken literally: a completion that repeats the prompt, or
-that begins with ``client.``, is not a call of the API.
+The text that is judged is ``client.`` followed by the completion. Only the first outermost call on
+the client is judged; later text is ignored. The text is taken literally: a completion that repeats
+the prompt, or that begins with ``client.``, is not a call of the API.
 
 A call is valid if a stub with the API's signature accepts the call's arguments. Only the names and
-positions of the arguments count (Section 2.2 and Figure 3), never their values. There are two such
-checks: the *open* check uses the signature as it is, ``**kwargs`` included; the *closed* check
-accepts only known keywords (``bind_error``). For AWS the two are the same, because botocore rejects
-every positional argument and every unknown keyword. (There is one exception: if an operation takes
-no input, botocore ignores unknown keywords. The stub rejects them, because the documentation does
-not allow them.)
+positions of the arguments count (Section 2.2 and Figure 3), never their values. There are two
+checks of the arguments: the *open* check uses the signature as it is, ``**kwargs`` included; the
+*closed* check accepts only known keywords (``bind_error``). For AWS, both checks give the same
+result, because botocore rejects every positional argument and every unknown keyword. (There is one
+exception: if an operation takes no input, botocore ignores unknown keywords. The stub rejects them,
+because the documentation does not allow them.)
 """
 
 import ast
@@ -84,8 +84,8 @@ class CallJudgement:
     ``reason`` says why the call is not valid: another API is called than the task asks for, or the
     signature rejects the call. For a valid call it is "", or "closed: ..." if the closed check
     rejects the call. ``flags`` may contain ``unresolved_splat`` (the call has arguments that are
-    not written out, and is judged by the others) and ``unknown_target`` (no acceptable target is a
-    method of the client, so no call can be valid).
+    not written out; only its other arguments are checked) and ``unknown_target`` (no acceptable
+    target is a method of the client, so no call can be valid).
     """
 
     valid: bool
@@ -258,16 +258,16 @@ def _keys(mapping: ast.expr) -> dict[Any, None]:
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
-    """Check a call against a stub that has the signature which the SDK enforces. Return None if the
-    stub accepts the call, else the reason why the stub rejects it.
+    """Check a call against a stub with the signature that the SDK enforces. Return None if the stub
+    accepts the call, else the reason why the stub rejects it.
 
     ``closed`` changes the result only for Azure's clients. With it, ``**kwargs`` accepts only
     keywords that the documentation or azure-core knows. If there are overloads, at least one of
-    them must also accept the call.
+    them must accept the call, too.
     """
     parameters = spec.parameters
     keywords = call.keywords
-    # Python passes ``self`` to a method, so a keyword ``self`` gives it a second value
+    # Python itself passes ``self`` to a method, so a keyword ``self`` would be a second value
     if "self" in keywords and spec.module and spec.operation:
         return "multiple values for argument 'self'"
     if "autofilled" in spec.flags:

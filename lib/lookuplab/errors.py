@@ -14,7 +14,7 @@ from contextlib import contextmanager
 # raised by ast.parse for an invalid text, and by ast.dump and ast.unparse for a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # if there are more choices than this, only the three most similar are named
-# errors of a disk, which may be raised after a file was opened and then do not name the file
+# errors of a disk; an error that is raised after a file was opened does not name the file
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE}
 # errors for too many open files or processes
 _LIMIT_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}
@@ -26,7 +26,7 @@ _NO_MEMORY = re.compile(
 NO_MEMORY = "not enough memory; raise the limit (`ulimit -v`) or free some, then run again"
 # the limits that ``ulimit -v`` and ``ulimit -d`` set
 _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-# bytes; a process whose peak came this close to its limit may have failed to allocate memory
+# in bytes; an allocation may have failed if the process's peak memory came this close to the limit
 MARGIN = 32 << 20
 
 
@@ -48,9 +48,9 @@ class UserError(Exception):
 
 def check_choice(what: str, value: object, choices: Collection[object], others: str = "") -> None:
     """Raise UserError if ``value`` is not among the choices. The message begins with ``what`` and
-    names the choices: first those that contain ``value``, then the most similar ones. If there are
-    more than ten, it names three of them and says how many there are. ``others`` is the end of the
-    message, and tells where all choices are listed.
+    lists the choices: first the choices that contain ``value``, then the most similar ones. If
+    there are more than ten choices, the message lists three of them and gives their total number.
+    ``others`` is the end of the message, and says where all choices are listed.
     """
     if value in [*choices]:  # in a list, because a set cannot look up a value without a hash
         return
@@ -113,7 +113,7 @@ def explain(error: Exception) -> str | None:
         return f"{NO_MEMORY}: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.errno in _LIMIT_ERRNOS:
         return f"{error.strerror}: raise the limit (such as `ulimit -n 1024`), then run again"
-    # a web error is left out: its ``filename`` is an address, and it has no ``errno``
+    # a web error must not count here: it has no ``errno``, and its ``filename`` is an address
     if isinstance(error, OSError) and error.errno and (error.filename or error.errno in _DISK):
         return (
             f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or "

@@ -1,5 +1,5 @@
-"""Defines every folder that the kit reads or writes, reads input files, and writes output files so
-that each is either complete or absent. Notebooks never build a path themselves.
+"""Defines every folder of the kit, and has functions to read and write files. If a write is
+interrupted, the old file is unchanged. Notebooks never build a path themselves.
 """
 
 import codecs
@@ -33,7 +33,7 @@ PAPER = DATA / "paper"  # numbers that the papers report
 MINI = DATA / "mini"  # inputs and models of the mini profile, committed
 DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by git
 FIGURES = ROOT / "figures"
-# the name of the profile for published answers, and of the folder with its notebooks
+# the name of the profile for published answers, and of the folder with that profile's notebooks
 PUBLISHED = "published"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
@@ -119,7 +119,7 @@ def replacing(output: Path) -> Iterator[Path]:
     block ends without an error, the written file is renamed to ``output``. After an error or a kill
     inside the block, ``output`` is unchanged.
 
-    If ``output`` is a device, such as /dev/null, it is yielded itself. Raises UserError if
+    If ``output`` is a device, such as /dev/null, ``output`` itself is yielded. Raises UserError if
     ``output`` exists but is neither a file nor a device.
     """
     output = output.absolute()  # with_name fails for ".", which has no name
@@ -173,7 +173,9 @@ def open_text(path: Path) -> TextIO:
 
 
 def is_special(path: object) -> bool:
-    """Return whether ``path`` names a pipe, a socket or a device, which may never end when read."""
+    """Return whether ``path`` names a pipe, a socket or a device. Reading one of these may never
+    end.
+    """
     try:
         mode = os.stat(path).st_mode if isinstance(path, str | os.PathLike) else stat.S_IFREG
     except (OSError, ValueError):
@@ -201,9 +203,9 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     lines are skipped.
 
     A lone surrogate (half a character) or a byte that is not UTF-8 becomes "?", because it could
-    not be written to a file again. A message on stderr says in how many lines that happened. Raises
-    UserError for a file that cannot be read, and for an invalid line, whose number the message
-    gives.
+    not be written to a file again. A message on stderr gives the number of lines that were changed.
+    Raises UserError for a file that cannot be read, and for an invalid line, whose number the
+    message gives.
     """
     number = 0
     replaced = []

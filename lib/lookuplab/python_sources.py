@@ -69,9 +69,9 @@ def is_fetched() -> bool:
 
 
 def get(pins: Path | None = None) -> Path:
-    """Return the folder of the sources that the file ``pins`` names (by default PINS). If they are
-    missing, fetch and unpack them; the folder is either complete or absent. Raises UserError if pip
-    fails.
+    """Return the folder of pinned sources. ``pins`` is the file that pins them, by default PINS. If
+    the sources are missing, fetch and unpack them; the folder is either complete or absent. Raises
+    UserError if pip fails.
     """
     pins = pins or PINS
     place = _place(pins)
@@ -111,8 +111,8 @@ def download(folder: Path, *wanted: str) -> str:
 
 
 def _run_pip(call: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run pip or venv in a new session. Ctrl-C then reaches only this process, which ends the other
-    process and removes the folder with its temporary files.
+    """Run pip or venv in a new session, so that Ctrl-C reaches only the kit's own process. That
+    process then ends pip or venv, and removes the folder with the temporary files.
     """
     with paths.temporary_folder() as folder:
         given = os.environ | {"TMPDIR": folder}
@@ -152,7 +152,7 @@ def environment(name: str) -> Path:
 def identity(*analysers: str) -> str:
     """Return a text that becomes part of the keys of the analysers' stored answers. It has the
     versions of the ``analysers`` and a hash of the sources. An answer also depends on the
-    repository and on Python's version; the caller must add these to the key.
+    repository and on Python's version; the caller must add both to the key.
     """
     read = file_hash(PINS)
     if os.environ.get("LOOKUPLAB_SOURCES"):
@@ -208,7 +208,7 @@ def restrict() -> None:
     importlib.util.find_spec = _find_spec  # type: ignore[assignment]
     for name, module in list(sys.modules.items()):
         if hasattr(module, "__path__") and not getattr(module, "__file__", None):
-            # an installed namespace package, which astroid would look up in ``sys.modules``
+            # this is an installed namespace package; astroid would find it in ``sys.modules``
             del sys.modules[name]
     importlib.invalidate_caches()
 

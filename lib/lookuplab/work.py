@@ -129,8 +129,9 @@ class Progress(AbstractContextManager["Progress"]):
 
     ``what`` is the name at the start of the line. ``total`` is the number of items to do, or None
     if it is unknown, and ``unit`` is the plural of an item's name ("answers"). ``found`` counts
-    items that a store already had; they are not part of ``total``. ``quiet`` prints nothing.
-    ``parts`` is a function that returns more lines to print, such as one for each running notebook.
+    items that a store already had; they are not part of ``total``. If ``quiet`` is true, nothing is
+    printed. ``parts`` is a function that returns more lines to print, such as one for each running
+    notebook.
     """
 
     def __init__(
@@ -267,7 +268,7 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        # wait until the threads have ended, and with them the servers that belong to them
+        # wait for the threads to end, because each thread ends its own server
         pool.join()
 
 
@@ -287,7 +288,7 @@ def check_visible(place: Path) -> None:
 # regularly to show that it is alive. The operating system's own locks would not need this, but not
 # every shared file system supports them.
 
-# an owner on another machine counts as dead if it has not touched the lock file for this long (s)
+# in seconds; an owner on another machine counts as dead after this time without a touch
 SILENCE = 30.0
 
 

@@ -68,9 +68,10 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
         each[-1][:depth] = np.repeat(hits / sizes, sizes)[:depth]
         first.append(np.zeros(k))
         if hits.any():
-            # The first relevant document is in the first group with a hit. There it is at the
-            # group's j-th rank if the j - 1 documents before it, drawn without replacement, are
-            # not relevant.
+            # The first relevant document is in the first group with a hit. It is at the j-th rank
+            # of the group if no relevant document is among the j - 1 documents before it. Because
+            # all orders of the group are equally likely, these documents are a draw without
+            # replacement.
             at = int((hits > 0).argmax())
             before, rest = sizes[:at].sum(), sizes[at] - np.arange(sizes[at] - hits[at] + 1)
             none_yet = np.cumprod([1, *(1 - hits[at] / rest[:-1])])
@@ -123,7 +124,7 @@ def reciprocal_rank(found: Places, k: int) -> Floats:
     """Return 1 / rank of the first relevant document, (n,) floats; 0 if the top k has none. The
     mean over queries is MRR@k.
 
-    nokia/codesearch uses k = 20, and therefore so does the StackOverflow paper.
+    The StackOverflow paper uses nokia/codesearch's k, which is 20.
     """
     reciprocals: Floats = (found.first[:, :k] / np.arange(1, k + 1)).sum(axis=1)
     return reciprocals

@@ -50,8 +50,8 @@ HOW_TO = re.compile(
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
 )
-# Tree-sitter's names of the nodes that count as words of code. An operator counts only below a node
-# in OPERATIONS, because ** and * also mark arguments.
+# Tree-sitter's names of the operators that count as words of code. An operator counts only inside a
+# node whose type is in OPERATIONS, because ** and * also mark arguments.
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 LOOPS = ("for", "while")
@@ -61,7 +61,7 @@ WORDS = {
     # digits belong to a word like lower-case letters, but are dropped at the end of the name, as in
     # nokia/codesearch
     "dropped last": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z_]+|[A-Z]"),
-    # digits end the word before them (s3); an acronym keeps its plural s (ClientAPIs)
+    # digits belong to the word before them (s3); an acronym keeps its plural s (ClientAPIs)
     "joined": re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+"),
     # digits are separate words
     "apart": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"),
@@ -217,10 +217,10 @@ class Bm25(Ranker):
     """Ranks ``documents`` (id -> words) with Okapi BM25. The scores are exactly rank-bm25's.
 
     rank-bm25 scores all documents anew for every query. This class scores every pair of a word and
-    a document once, in the constructor. These scores do not include the word's weight (IDF), which
-    multiplies them only when a query is scored: without the weight, there are few different scores,
-    and they take little memory. ``words`` splits a query into words; a word that occurs twice in a
-    query counts twice. Raises Wordless if no document has a word.
+    a document once, in the constructor. These scores do not include the weight (IDF) of the word.
+    When a query is scored, they are multiplied by the weight. Without weights, many of the scores
+    are equal, so all of them take little memory. ``words`` splits a query into words; a word that
+    occurs twice in a query counts twice. Raises Wordless if no document has a word.
     """
 
     def __init__(
@@ -238,11 +238,12 @@ class Bm25(Ranker):
         every = chain.from_iterable(documents[name] for name in self.ids)
         pairs = np.fromiter(map(self.numbers.__getitem__, every), np.int64)
         # A posting says that a document contains a word. All postings of word 0 come first, then
-        # those of word 1, and so on: those of word i are from ``starts[i]`` to ``starts[i + 1]``.
-        # ``holders`` has each posting's document, and ``kinds`` the index of its score in
-        # ``impacts``. ``impacts`` are the different scores without the words' weights. A score
-        # depends only on how often the word occurs and on the document's length, so there are few
-        # different scores, and an index takes one or two bytes.
+        # the postings of word 1, and so on: the postings of word i are from ``starts[i]`` to
+        # ``starts[i + 1]``. ``holders`` has the document of each posting. ``impacts`` are the
+        # different scores without the words' weights, and ``kinds`` has, for each posting, the
+        # index of its score in ``impacts``. A score depends only on how often the word occurs and
+        # on the document's length. There are therefore few different scores, and an index in
+        # ``kinds`` takes one or two bytes.
         pairs *= len(lengths)
         pairs += np.repeat(np.arange(len(lengths)), lengths)
         pairs, counts = np.unique(pairs, return_counts=True)
@@ -263,7 +264,8 @@ class Bm25(Ranker):
             for word in self.words(query):
                 if (number := self.numbers.get(word)) is not None:
                     own = slice(self.starts[number], self.starts[number + 1])
-                    # an index of NumPy's own type need not be converted twice
+                    # converted once here, because ``+=`` would convert an index of another type
+                    # twice
                     holders = self.holders[own].astype(np.intp)
                     line[holders] += (self.weights[number] * self.impacts).take(self.kinds[own])
         return scores
@@ -313,7 +315,8 @@ class Ensemble(Ranker):
     cosine of the query and the document's description (StackOverflow paper, Sections 3 and 4.3).
 
     The paper does not say to which of the two cosines its WEIGHTS apply. We weight the code, as
-    Heyman and Van Cutsem's notebook does. Both rankers have the same documents.
+    Heyman and Van Cutsem's notebook does. ``code`` and ``description`` must rank the same
+    documents.
     """
 
     code: Ranker

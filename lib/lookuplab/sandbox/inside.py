@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # the description of an error is cut to this number of characters
 ENDED = "the test was ended"  # the error if the tester ends without a verdict
-# the error if the solver ends, or closes its end of the connection
+# the error if the solver ends, or closes its end of the connection, without a reply
 GONE = "ended before its test did"
 # the largest number of files, and of bytes in them, that one process sends to the other
 SENT_FILES, SENT_BYTES = 1000, 1 << 27
@@ -93,8 +93,8 @@ def read(end: int) -> "Any":
 
 
 class Placeholder:
-    """Stands for a part of an object from the solver if the tester does not accept the class of
-    this part. An example is a function inside an estimator.
+    """Replaces a part of an object from the solver, such as a function inside an estimator, if the
+    tester does not accept the part's class.
     """
 
     def __init__(self, *_: object):
@@ -110,8 +110,8 @@ def dtype(kind: str, *options: object) -> "Any":
 
 
 def storage(content: bytes) -> "Any":
-    """Return the storage of a tensor's numbers, from its content in a pickle. This replaces torch's
-    own function, which would unpickle objects of any class.
+    """Return the storage of a tensor's numbers. ``content`` is what the pickle has for this
+    storage. This function replaces torch's own, which would unpickle objects of any class.
     """
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
@@ -126,8 +126,9 @@ def mapping(kind: "type[dict[Any, Any]]", _: type, content: "dict[Any, Any]") ->
 
 
 def member(owner: object, name: str) -> "Any":
-    """Return the method ``name`` of ``owner`` if it is the one that unpickles time zones, and
-    otherwise Placeholder. This replaces ``getattr``, with which a pickle could get any method.
+    """Return the method ``name`` of ``owner`` if this is the method that unpickles time zones,
+    otherwise Placeholder. This function replaces ``getattr``, with which a pickle could get any
+    method.
     """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     return getattr(owner, name) if zone else Placeholder
@@ -284,8 +285,8 @@ def test(requests: int, verdicts: int, solver: "Any") -> None:
 
 
 class Failed(Exception):
-    """Raised in the tester if the solution failed in the solver. The message is the error as the
-    solver described it, or GONE if it sent no reply.
+    """Raised in the tester if the solution failed in the solver. The message is the error that the
+    solver reported, or GONE if the solver sent no reply.
     """
 
 
@@ -499,8 +500,8 @@ class Server:
 def end_all() -> None:
     """End all descendants of this process, and collect their exit codes.
 
-    They first get half a second to end by themselves, so that the processor time of the solver
-    is counted. Then they are killed.
+    The descendants first get half a second to end by themselves, so that the processor time of the
+    solver is counted. Then they are killed.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):
@@ -537,13 +538,13 @@ def main() -> None:
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)
     sys.argv = [""]
-    # the programs must find only what a fresh Python process has
+    # the programs must find only the modules that a fresh Python process has
     del sys.path[0]
     ours = "lookuplab", "compression"  # shutil imports ``compression`` since Python 3.14
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
-    # pandas must not find these two packages; otherwise it would use them wherever they happen to
-    # be installed
+    # pandas must not find these two packages; otherwise results could depend on whether they are
+    # installed
     missing: Any = None
     sys.modules["bottleneck"] = sys.modules["numexpr"] = missing
     write(server.answers, True)

@@ -14,8 +14,8 @@ import signal
 import struct
 
 WORK_FOLDER = "/sandbox"
-# Paths that an isolated process can see. The files in /etc are needed by the loader and for fonts,
-# time zones and user names. They contain no keys or passwords.
+# Paths that an isolated process can see. The files in /etc are needed to load libraries and to look
+# up fonts, time zones and user names. They contain no keys or passwords.
 SHOWN_PATHS = """
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group
     /etc/hosts /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types
@@ -135,7 +135,8 @@ def enter_namespaces(readable: list[str]) -> None:
     for name in ("/proc", WORK_FOLDER, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        # a folder that already exists contains a path in ``readable``, which a link would hide
+        # if the folder already exists, it contains a path in ``readable``; a link would hide that
+        # path
         if not os.path.exists(STAGE + name):
             os.symlink(WORK_FOLDER, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
@@ -146,7 +147,7 @@ def enter_namespaces(readable: list[str]) -> None:
     call("umount2", b"/old", DETACH)
     os.rmdir("/old")
     read_only("/", READ_ONLY, 0)
-    # a process inside could get new rights in a user namespace of its own
+    # forbid further user namespaces, in which a process could get new rights
     with open("/proc/sys/user/max_user_namespaces", "w") as file:
         file.write("0")
 

@@ -99,9 +99,9 @@ class Program:
         """Return the text of a program that runs test and solution together in the solution's
         process (the solver).
 
-        The solver, too, is in the sandbox. A solution that ends it early does not pass, because the
-        program's last line must set a variable to a secret random word. But a malicious solution
-        can search for the word, or change how the test compares.
+        The solver, too, is in the sandbox. A solution that ends the process early does not pass,
+        because the program's last line must set a variable to a secret random word. But a malicious
+        solution can search for the word, or change how the test compares values.
         """
         word = secrets.token_hex()
         code = f"exec({self.text!r}, {{'__name__': '__main__'}})\nended = {word!r}"
@@ -223,7 +223,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # Of the address space that RLIMIT_AS allows, libraries may take half.
+                # libraries may take half of the address space that RLIMIT_AS allows
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")

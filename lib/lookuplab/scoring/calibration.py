@@ -87,7 +87,7 @@ def _auroc(right: Array, wrong: Array) -> Array:
     """Return (r,) AUROCs from the counts that ``weighted`` describes: the share of the pairs of a
     right and a wrong answer in which the right answer has the higher confidence. Ties count half.
     """
-    # the wrong answers below each level, and half of those at the level
+    # for each level, the wrong answers below it, and half of the wrong answers at it
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN if all answers are right, or all wrong
         area: Array = (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
@@ -144,8 +144,9 @@ def ece_interval(
     inside = equal_mass_bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
     gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
     value = fsum(abs(each.value) for each in gaps)
-    # The root of the summed squares of the gaps' half-widths is widened, because the interval must
-    # cover all gaps at once (chi-squared), and not only each gap by itself.
+    # The half-width of the interval: the root of the sum of the gaps' squared half-widths. It is
+    # then widened, because the interval must cover all gaps at once (chi-squared), and not only
+    # each gap by itself.
     reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
     reach *= np.sqrt(chdtri(bins, 1 - LEVEL)) / -ndtri(TAIL_PROBABILITY)
     return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
@@ -164,7 +165,7 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
 
 def _aurc(right: Array, wrong: Array) -> Array:
     """Return (r,) areas from the counts that ``weighted`` describes."""
-    # counts begin at the lowest level, the curve at the highest
+    # reversed, because the curve begins at the highest level of confidence
     counts = (right + wrong)[:, ::-1]
     wrong = wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)

@@ -79,7 +79,7 @@ class Estimates:
     """The numbers from which an ``IntervalKind`` computes intervals. All arrays have the same
     shape, with one entry per statistic.
 
-    ``variance`` is the variance of the statistic, and ``freedom`` has its degrees of freedom.
+    ``variance`` is the variance of the statistic, and ``freedom`` its degrees of freedom.
     ``clusters`` and ``n`` are the numbers of clusters and of values behind each statistic.
     """
 
@@ -142,7 +142,8 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
     show how much the number varies, so the ends of the interval are NaN. The variance is always 0
     for a single cluster.
     """
-    # imported here, because claims are judged with this module, but without SciPy
+    # imported here, because the code that judges claims imports this module, but must not need
+    # SciPy
     from scipy.special import stdtrit
 
     reach = -stdtrit(estimates.freedom, TAIL_PROBABILITY) * np.sqrt(estimates.variance)
@@ -165,8 +166,8 @@ def averages(
     kind: IntervalKind = of_number,
 ) -> list[Rate]:
     """Return m ratios with their intervals: for each column, the sum of ``parts`` divided by the
-    sum of ``wholes``. Both are (n, m). By default all wholes are 1, so the ratio is the mean of the
-    column.
+    sum of ``wholes``. Both arrays are (n, m). By default all wholes are 1, so the ratio is the mean
+    of the column.
 
     The ``n`` of a ratio is the sum of its wholes. If this sum is 0, the value is NaN.
     """
@@ -174,7 +175,7 @@ def averages(
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
     part, whole = _by_cluster(clusters, parts), _by_cluster(clusters, wholes)
     total, size = parts.sum(axis=0), wholes.sum(axis=0)
-    # the ratio without a cluster follows from the sums: subtract the cluster's part from both
+    # to leave out a cluster, subtract its sums from both totals
     with np.errstate(divide="ignore", invalid="ignore"):
         return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())
 
@@ -232,7 +233,7 @@ def _numbers(
     clusters = (sizes > 0).sum(axis=0)
     left = is_known.sum(axis=0)
     without = np.where(is_known, without, nan)
-    # how far each of the statistics without a cluster is from their mean
+    # the distance of each leave-one-out statistic from the mean of all of them
     deviations = without - np.nansum(without, axis=0) / np.maximum(left, 1)
     squares, fourths = (np.nansum(deviations**power, axis=0) for power in (2, 4))
     variance = squares * (clusters - 1) / np.maximum(clusters, 1)
@@ -288,15 +289,16 @@ def over_seeds(
     values: Array, clusters: ArrayLike, kind: IntervalKind = of_number, minus: Array | None = None
 ) -> Rate:
     """Return the mean of ``values`` with an interval that covers the choice of both tasks and
-    seeds. ``values`` has a row for each task and a column for each training of one model with
-    another seed. ``minus`` has the same form, for another model. If it is given, return the mean of
-    ``values`` minus the mean of ``minus``.
+    seeds. ``values`` has a row for each task, and a column for each seed with which the model was
+    trained. ``minus`` has the same form, for another model. If ``minus`` is given, return the mean
+    of ``values`` minus the mean of ``minus``.
 
     The variance is a sum: a part for the tasks, and a part for the seeds of each model. For the
     part for tasks, each task's values are averaged over the seeds; the part is the jackknife
     variance of the mean of these averages, over ``clusters`` of tasks. The part for seeds is the
     variance of the means of the trainings, divided by the number of trainings. For a model that was
-    trained once, the part for seeds is 0, so the interval does not cover the luck of this training.
+    trained with only one seed, the part for seeds is 0, so the interval does not cover the choice
+    of this seed.
 
     This is two-way clustering (Cameron, Gelbach and Miller 2011), except that the variance of the
     intersections of the two clusterings is not subtracted. The degrees of freedom are
@@ -360,9 +362,10 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """Return pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that at
     least one of k samples passes.
 
-    This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k). It
-    is the share of all sets of k samples in which at least one passed. Python's integers make it
-    exact. Raises UserError for k > n, because n samples say nothing about sets of more.
+    This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k). Of
+    all sets of k samples, it is the share that contains at least one sample that passed. Python's
+    integers make it exact. Raises UserError for k > n, because n samples say nothing about sets of
+    more.
     """
     if not 1 <= k <= n:
         raise UserError(

@@ -62,8 +62,8 @@ def trimmed_prompt(
     An example whose description and code are cut completely is left out.
 
     trim: "description-first" is the paper's order (descriptions, then code, then the problem);
-    "question-first" cuts the problem before the examples, for comparison. shortened: whether the
-    prompt may be no longer than the same prompt without descriptions. If the prompt without
+    "question-first" cuts the problem before the examples, for comparison. shortened: if true, the
+    prompt is at most as long as the same prompt without descriptions. If the prompt without
     descriptions fits into the budget, "description-first" cuts just the descriptions, and
     "question-first" cuts as many tokens from the problem instead.
 
@@ -105,13 +105,13 @@ def trimmed_prompt(
         if tokens({}) <= room:
             break
         _, spans = token_spans(tokenizer, whole)
-        # the possible cuts, from the shortest text to the longest
+        # the versions of this text after all possible cuts, from the shortest to the longest
         if step == question:  # keep at least the problem's last token
             shorter = [{step: whole[begin:]} for begin, _ in spans[:0:-1]]
         else:
             shorter = [{step: whole[:end]} for _, end in [(0, 0), *spans][:-1]]
         if shorter:
-            # the longest text that fits, or else the shortest
+            # the longest version that fits, or else the shortest version
             fitting = bisect(shorter[1:], room, key=tokens)
             parts |= shorter[fitting]
             lost[step[0]] += len(shorter) - fitting

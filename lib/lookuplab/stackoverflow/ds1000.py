@@ -123,8 +123,8 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     ``limit`` is 0, all of them are returned.
 
     Otherwise whole families (a problem with its perturbations) are selected, in the order of a
-    hash, until there are at least ``limit`` problems. Raises UserError if the file has no such
-    problems, and whatever ``load_problems`` raises.
+    hash, until there are at least ``limit`` problems. Raises UserError if the file has no problems
+    of these libraries, and whatever ``load_problems`` raises.
     """
     known = [problem for problem in load_problems(file) if problem.library in PAPER_LIBRARIES]
     if not known:

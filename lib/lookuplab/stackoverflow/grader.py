@@ -124,7 +124,7 @@ class Grader:
     @property
     def conditions(self) -> dict[str, object]:
         """Return everything on which a verdict depends, apart from the program itself. The
-        provenance of a table records it.
+        provenance of a table contains this dict.
         """
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
@@ -137,8 +137,9 @@ class Grader:
         """
         fields = {"program": program.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # Old verdicts of version 3 on programs that draw have keys without this field. They must
-        # not be found, because right answers failed when these programs ran in two processes.
+        # The store may have older verdicts of version 3 on programs that draw, with keys without
+        # this field. These verdicts must not be found: the programs ran in two processes, where
+        # even right answers failed.
         if program.draws:
             fields["processes"] = 1
         ending = key_suffix(self.sandbox != "none")
@@ -186,8 +187,9 @@ class Grader:
         tasks = store.pending_tasks({(one,): (one, waiting[one]) for one in left})
         run = partial(_run_on_server, self.sandbox, self.python, self.limits)
         results: Iterator[tuple[Any, tuple[str, Outcome]]]
-        # A queue takes all tasks in advance. If machines or processes share the work, another one
-        # may finish a task before its turn, and a queue would still run it.
+        # A queue takes all tasks in advance. If several machines or processes share the work,
+        # another process may finish a task that is still in the queue, and the queue would run this
+        # task again.
         if self.cluster is None and shard()[1] == 1:
             queue = _Queue(tasks)
             results = spread(lambda _: run(queue.take(threading.get_ident())), left, self.workers)
@@ -198,8 +200,8 @@ class Grader:
 
 
 class _Queue:
-    """A queue of programs. Each thread that takes programs from it first gets those of one set of
-    imports, so that few imports run in several threads.
+    """A queue of programs. A thread takes the programs that have one set of imports, and then the
+    programs of another set, so that few imports run in several threads.
     """
 
     def __init__(self, tasks: Iterable[tuple[str, Program]]) -> None:
@@ -213,8 +215,9 @@ class _Queue:
         """Return the next (key, program) for a thread: one with the same set of imports as the
         thread's last program. If there is none, choose another set. These rules apply in turn:
         prefer a set that no other thread serves; a set that begins with many imports of this
-        thread's last program, and with few of the other threads'; a set of several imports, because
-        a set of one import costs little if threads share it at the end; and the largest set.
+        thread's last program, and with few imports of the other threads' last programs; a set of
+        several imports, because a set of one import costs little if threads share it at the end;
+        and the largest set.
         """
         with self.lock:
             last = self.served.pop(thread, ())

@@ -37,7 +37,8 @@ def rankers(
     encoder: str | Path,
     names: Sequence[str] = RANKERS,
 ) -> dict[str, Ranker]:
-    """Return {name: ranker} over ``snippets``. Parts that several rankers need are computed once.
+    """Return {name: ranker} over ``snippets``. A ranker that is also a part of ensembles is made
+    only once.
 
     words: the folder of saved word vectors, or "" to learn word vectors from these snippets; the
     learned vectors are saved in VECTORS. encoder: the folder or name of a sentence-transformers

@@ -1,7 +1,7 @@
 """Makes rows of a table from verdicts: pass@k, its changes, and the cost of perturbations.
 
-Rows are dictionaries like those of ``scoring.rates.row``. Intervals are clustered by origin
-problem, because a problem and its perturbations fail together.
+Rows have the form that ``scoring.rates.row`` returns. Intervals are clustered by origin problem,
+because a problem and its perturbations fail together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Provides what the tests of several folders share."""
+"""Provides fixtures and helpers for tests in several folders."""
 
 import atexit
 import gc
@@ -29,8 +29,8 @@ from lookuplab.run import cluster, execute, runner
 from lookuplab.run.notebooks import plan
 from lookuplab.work import free_memory, processors
 
-# No deadline, because a busy machine exceeds any. Fixtures of a function may be shared by all its
-# examples, because each example writes its files again.
+# There is no deadline, because a busy machine would exceed any deadline. All examples of a test may
+# share its fixtures, because each example writes its files again.
 LENIENT = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 settings.register_profile("quick", max_examples=40, **LENIENT)
 settings.register_profile("deep", max_examples=20_000, **LENIENT)  # `make fuzz`
@@ -49,7 +49,7 @@ artifact = Artifact("demo", "counts", profile)
 artifact.save(pd.DataFrame([row]))"""
 
 
-# folders of modules that a notebook must not share with the tests
+# each notebook imports the modules in these folders again
 OWN = tuple(str(paths.ROOT / name) for name in ("lib", "notebooks", "data", "docs", "tests"))
 STARTER = pytest.StashKey()  # the number of the process from which notebooks are forked, its socket
 
@@ -102,8 +102,8 @@ def shared(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run_python():
-    """Return a function that runs code in a new process, which cannot change anything in this one.
-    The function returns what the code prints.
+    """Return a function that runs code in a new process, so that the code cannot change this
+    process. The function returns what the code prints.
     """
 
     def run(code, *arguments, **options):
@@ -115,7 +115,7 @@ def run_python():
 
 @pytest.fixture
 def score(tmp_path, monkeypatch):
-    """Return a function that runs `lookuplab score` on a file with these lines. A line is an
+    """Return a function that runs `lookuplab score` on a file with given lines. A line is an
     object, or a text that is written unchanged.
     """
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "completions.sqlite"))
@@ -131,7 +131,7 @@ def score(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def write_wheel():
-    """Return a function that writes a wheel with these files into a folder and returns the wheel's
+    """Return a function that writes a wheel with given files into a folder and returns the wheel's
     hash.
     """
 
@@ -152,7 +152,7 @@ def write_wheel():
 @pytest.fixture
 def index(tmp_path, monkeypatch, write_wheel):
     """Set up a package index that needs no network. Return a function that adds a wheel of version
-    1.0 with these files to the index and returns the wheel's hash.
+    1.0 with given files to the index and returns the wheel's hash.
     """
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder := paths.make_folder(tmp_path / "wheels")))
@@ -161,7 +161,7 @@ def index(tmp_path, monkeypatch, write_wheel):
 
 @pytest.fixture(scope="session")
 def commit():
-    """Return a function that makes a folder a git repository and commits these files in it."""
+    """Return a function that makes a folder a git repository and commits given files in it."""
 
     def run(folder, files="."):
         user = "-c user.name=n -c user.email=n"
@@ -188,8 +188,10 @@ def environment():
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
-    """Return a shell like a kernel's in this process, which writes nothing to the user's home."""
-    # the shell replaces it, and monkeypatch restores it
+    """Return an IPython shell that runs code in this process as a kernel does. The shell writes
+    nothing to the user's home.
+    """
+    # the shell replaces the module __main__, and monkeypatch restores it
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     quiet = {"HistoryManager": {"enabled": False}, "ProfileDir": {"location": str(tmp_path)}}
     yield InteractiveShell.instance(config=Config(quiet))
@@ -198,8 +200,8 @@ def shell(tmp_path, monkeypatch):
 
 @pytest.fixture
 def executed(shell, tmp_path, monkeypatch):
-    """Return a function that executes the cells of a notebook like a kernel, but in this process,
-    which has already imported the modules that they need. Figures are written to ``tmp_path``, and
+    """Return a function that executes the cells of a notebook in this process. This is faster than
+    a kernel, because the modules are already imported. Figures are written to ``tmp_path``, and
     ``store`` is the folder of the stored answers.
     """
 
@@ -219,8 +221,8 @@ def executed(shell, tmp_path, monkeypatch):
 
 
 class ScriptedModel:
-    """Answers each prompt with ``answer(prompt, sample)``, a text or a completion. ``asked`` has
-    the prompts in the order in which they came.
+    """Answers each prompt with ``answer(prompt, sample)``, a text or a completion. ``asked`` lists
+    the prompts in the order of the requests.
     """
 
     def __init__(self, answer, chat=False, tokenizer=None):
@@ -270,8 +272,8 @@ def start_notebooks(requests):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
-    """Fork the process from which notebooks are forked. This happens before any test has changed
-    this process, and after the slow imports, which take longer than the notebooks of most tests.
+    """Fork the process from which notebooks are forked. No test has changed this process yet, but
+    the slow imports are done, which take longer than the notebooks of most tests.
     """
     if any("starter" in item.fixturenames for item in session.items):
         ours, theirs = socketpair(type=SOCK_SEQPACKET)
@@ -297,7 +299,9 @@ def starter(request):
 
 
 class Begun(subprocess.Popen):
-    """A process that is killed at the end of its ``with`` block, so that no failed test waits."""
+    """A process that is killed at the end of its ``with`` block, so that a failed test does not
+    wait for the process.
+    """
 
     def __exit__(self, *error):
         self.kill()
@@ -349,8 +353,8 @@ class Kit:
 
 @pytest.fixture(scope="session")
 def checkout(starter):
-    """Return a function that makes an empty checkout in a folder whose name has a space. Fixtures
-    that several tests share use it.
+    """Return a function that makes an empty checkout in a folder whose name has a space. This
+    fixture serves fixtures that several tests share; a single test uses ``kit``.
     """
 
     def make(folder, patch):

@@ -1,4 +1,4 @@
-"""Provides the doors of the kit: its commands, and its refusals."""
+"""Calls the kit's commands, and checks the errors by which the kit refuses input."""
 
 from contextlib import contextmanager
 

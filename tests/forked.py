@@ -1,8 +1,9 @@
-"""Starts the test processes as copies of one process that has imported what takes long. Otherwise
-each of them would spend twenty seconds on imports.
+"""Forks the test processes from one process that has already imported slow packages. Otherwise each
+test process would spend twenty seconds on imports.
 
-pytest-xdist starts `forked.py PLACE ...` in place of Python. This passes its input and outputs to
-the process that listens at PLACE, whose copy then does what Python would have done.
+pytest-xdist starts `forked.py PLACE ...` in place of Python. This script passes its input and
+outputs to the process that listens at the socket PLACE. That process forks a test process, which
+then runs what pytest-xdist sends.
 """
 
 import gc
@@ -19,7 +20,9 @@ transformers.models.auto.tokenization_auto transformers.models.llama.modeling_ll
 
 
 def serve(door: socket, count: int) -> None:
-    """Import the modules, and become as many test processes as are asked for at ``door``."""
+    """Import the slow packages. Then fork ``count`` test processes, one for each connection to
+    ``door``.
+    """
     for name in IMPORTED.split():
         with suppress(ImportError):  # some have no wheel for every Python
             import_module(name)
@@ -40,7 +43,9 @@ def serve(door: socket, count: int) -> None:
 
 
 def ask(place: str) -> None:
-    """Become a test process through the process that listens at ``place``, and end with it."""
+    """Ask the process that listens at ``place`` for a test process. Wait for the test process to
+    end.
+    """
     with socket(AF_UNIX) as asked:
         asked.connect(place)
         send_fds(asked, [b"0"], [0, 1, 2])

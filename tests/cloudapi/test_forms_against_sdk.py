@@ -3,7 +3,7 @@ equal what the real SDK does with the call.
 
 The SDKs are called without a network: an event handler answers botocore's request before it is
 sent, and the signature of an Azure method binds the call's arguments. A form states only where its
-first call ends; everything else follows from the SDK.
+first call ends. The SDK decides what the right judgement is.
 """
 
 import importlib
@@ -42,7 +42,7 @@ AZURE_APIS = """
     eventhub.EventHubProducerClient.send_batch
     blob.ContainerClient.delete_blobs
 """.split()
-# form -> (the first call or None if no call is complete, the rest of the completion)
+# {form: (the first call or None if no call is complete, the rest of the completion)}
 FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8"))
 
 
@@ -76,8 +76,8 @@ def forms(name, required, optional, other):
 
 
 def accepted(call, accepts):
-    """Return whether Python and the SDK accept ``client.`` + call. Every other name in the call is
-    a mock object, which is empty behind ``*`` and ``**``.
+    """Return whether Python and the SDK accept ``client.`` + call. All names except ``client`` are
+    mock objects. If a mock object is unpacked by ``*`` or ``**``, it is empty.
     """
     client = type("Client", (), {"__getattr__": lambda _, name: partial(accepts, name)})()
     code = "client." + call.replace("client.", "inner.")
@@ -89,9 +89,9 @@ def accepted(call, accepts):
 
 
 def aws(service, _):
-    """Return (has_method, accepts) for a boto3 client. ``accepts`` raises TypeError if botocore
-    would refuse the names of a call's arguments. Wrong values pass, because the metric is not about
-    values.
+    """Return two functions for a boto3 client. The first returns whether the client has a method.
+    The second raises TypeError if botocore would refuse the names of a call's arguments. Wrong
+    values pass, because the metric is not about values.
     """
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
     client = boto3.client(service, region_name="us-east-1", **keys)
@@ -102,8 +102,8 @@ def aws(service, _):
         method = getattr(client, name)
         if name not in client.meta.method_to_api_mapping:
             return inspect.signature(method).bind(*args, **kwargs)
-        # one harmless value, because botocore's handlers read some values before it validates the
-        # names
+        # all arguments get a harmless value, because botocore's handlers read some values before
+        # botocore checks the names
         try:
             return method(*args, **dict.fromkeys(kwargs, "my-bucket"))
         except ParamValidationError as error:
@@ -114,8 +114,8 @@ def aws(service, _):
 
 
 def azure(service, client):
-    """Return (has_method, accepts) for an Azure client. The signature of a method says which
-    arguments it takes.
+    """Return two functions for an Azure client. The first returns whether the client has a method.
+    The second raises TypeError if the method's signature does not accept a call's arguments.
     """
     described = next(iter(load_index().methods("azure", client, service).values()))
     cls = getattr(importlib.import_module(described.module), client)

@@ -1,5 +1,5 @@
-"""Tests policies, precisions and thresholds as selections among three passes, and their rows. The
-tasks can be counted by hand (Sections 3 and 4).
+"""Tests how policies, precisions and thresholds select among three passes (Sections 3 and 4), and
+the rows that result. The tasks are so few that they can be counted by hand.
 """
 
 import itertools
@@ -46,7 +46,8 @@ from lookuplab_notebooks.cloudapibench.triggers import (
 
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
-# Two tasks per class, each with an API of its own. The aggregates differ, so that a mix-up shows.
+# Two tasks per class, each with an API of its own. The columns minimum, mean and last differ, so
+# that a test fails if the code reads the wrong one.
 TABLE = pd.DataFrame(
     {
         "model": "toy",
@@ -71,7 +72,7 @@ PASSES = Passes(1, FIRST, HIT, MISS, RETRIEVED)
 
 
 def many(times):
-    """Return the passes over ``times`` as many tasks, each with an API of its own."""
+    """Return passes with ``times`` copies of each task in PASSES, each with an API of its own."""
     frames = (pd.concat([one] * times, ignore_index=True) for one in (FIRST, HIT, MISS))
     return Passes(1, *(one.assign(cluster=one.index) for one in frames), None)
 
@@ -108,8 +109,8 @@ def test_a_bad_policy_threshold_or_precision_is_one_clear_line(
 
 
 def drawn(sizes, percent):
-    """Return the tasks of classes with these sizes, with their class and whether each task is a
-    hit.
+    """Return a frame of tasks in classes of these ``sizes``. The column ``frequency`` has each
+    task's class, and ``hit`` says whether the task is drawn as a hit.
     """
     frequency = np.repeat(range(len(sizes)), sizes)
     tasks = pd.DataFrame({"id": range(len(frequency)), "frequency": frequency})
@@ -171,7 +172,8 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
     found = break_even_rows(PASSES)
     assert [one["value"] for one in found] == pytest.approx([100, 50, 0, 60])
     assert found[-1]["ci_low"] < 60 < found[-1]["ci_high"]
-    # Three tasks are valid without documents and two with a hit, so 150% of hits would be needed.
+    # Three tasks are valid without documents, but only two with a hit. The lines would meet at a
+    # precision of 150%.
     weak = HIT.assign(valid=[True, False, True, False, False, False])
     assert break_even_rows(Passes(1, FIRST, weak, MISS, None))[-1]["value"] == pytest.approx(150)
     falling = [one["value"] for one in break_even_rows(Passes(1, FIRST, MISS, HIT, None))]
@@ -223,11 +225,12 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     few, many_rows = (threshold_rows(passes, GRID, 50) for passes in (PASSES, many(500)))
     assert [row["value"] for row in few[:3]] == [0.41, 0.41, 0.6]
     assert few[0]["ci_low"] <= 0.41 <= few[0]["ci_high"]
-    # six tasks cannot rule out that any other threshold loses at most a point; 3,000 tasks can
+    # With six tasks, every other threshold may still lose at most a point. With 3,000 tasks, the
+    # interval is exact.
     for rows, ends in (few, [(0, 0.41), (0.41, 1)]), (many_rows, [(0.41, 0.41), (0.6, 0.6)]):
         assert [(row["ci_low"], row["ci_high"]) for row in rows[1:3]] == ends
-    # The largest fall of each class. In class low, half a task is gained and nothing is lost. In
-    # class high, the validity of both tasks is halved at the last threshold.
+    # The numbers are the largest fall of each class. At the last threshold, both tasks of the class
+    # high lose half of their validity. The class low only gains: half a task.
     assert [row["value"] for row in few[3:]] == pytest.approx([50, 25, 0, 25])
 
 
@@ -289,7 +292,7 @@ def test_risk_is_the_share_of_wrong_answers_among_the_surest():
     assert value["coverage_50/frequency", "risk_percent"] == 100 / 3, "t3 is seen more than t2"
     for place in ("coverage_50/random", "coverage_100/ideal", "coverage_100/random"):
         assert value[place, "risk_percent"] == 50
-    # the three wrong answers are the least confident: risks 0, 0, 0, 1/4, 2/5, 3/6
+    # the three wrong answers are the least confident, so the risks are 0, 0, 0, 1/4, 2/5 and 3/6
     least = (1 / 4 + 2 / 5 + 3 / 6) / 6
     assert value["confidence", "aurc"] == least < value["frequency", "aurc"].expected
 

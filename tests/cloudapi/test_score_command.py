@@ -46,8 +46,8 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """The bad line is the text before the bar. If the text is an object, the bad line is a good
-    line that is changed in these fields.
+    """The text before the bar is the bad line or, if it is an object, the fields that make a good
+    line bad.
     """
     text, words = bad.split(" | ")
     line = json.loads(text)

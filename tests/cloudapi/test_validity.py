@@ -88,10 +88,10 @@ def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
         judged = judge_call(text, ["get_it"], INDEX, "aws", "s3")
         assert (judged.category, judged.exists_anywhere) == found, text
     other = judge_call("get_waiter()", ["get_it", "x.get_all"], INDEX, "aws", "s3").reason
-    # the wrong API is the reason, not the arguments
+    # the reason names the wrong API, although the arguments are wrong, too
     assert other == "the task asks for get_all or get_it"
     told = judge_call("get_it()", ["get_it"], INDEX, "aws", "s3").reason
-    # the words depend on Python's version
+    # the message depends on Python's version
     assert re.fullmatch("missing a required (keyword-only )?argument: 'Name'", told)
 
 

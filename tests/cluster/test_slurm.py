@@ -66,7 +66,7 @@ def slurm(request, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
     subprocess.run([STARTER, "start", folder], check=True)
     monkeypatch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
-    # a job needs these files and this program in the checkout
+    # a job expects docs/cluster and the program lookuplab in its checkout
     (kit.root / "docs").symlink_to(STARTER.parents[2] / "docs")
     (kit.root / ".venv" / "bin").mkdir(parents=True)
     program = kit.root / ".venv" / "bin" / "lookuplab"
@@ -130,7 +130,7 @@ class Runs:
         self.setenv("LOOKUPLAB_STORE", str(self.kit.root / "unbroken.sqlite"))
         assert "48 new" in self.kit.said(again)
         unbroken = read_csv(table)
-        # the batches of the two runs differ, and with them the last digits of log-probabilities
+        # the two runs have different batches, so the last digits of log-probabilities differ
         apart = (through_slurm.value - unbroken.value).abs().groupby(unbroken.metric).max()
         print(f"largest differences: {apart.to_dict()}")
         assert apart["tokens"] == 0 and apart["logprob"] < 1e-3

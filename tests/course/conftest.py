@@ -1,4 +1,4 @@
-"""Makes the student bundle once, in whichever test process comes first."""
+"""Makes the student bundle once, in the test process that needs it first."""
 
 import lessons
 import pytest

@@ -1,5 +1,5 @@
-"""Runs lessons as in a class, without a network, and tries answers to the exercises after each
-lesson has run.
+"""Runs lessons as in a class, without a network. At the end of each lesson, tries answers to its
+exercises.
 """
 
 import json
@@ -21,7 +21,7 @@ from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
-# lesson -> exercise -> "right", "wrong", "wrapper" -> answers
+# {lesson: {exercise: {case: answers}}}; ``cases`` explains the cases
 ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(encoding="utf-8"))
 FEWER = {"every": 16, "functions_in_all": 4, "per_class": 8}
 
@@ -96,17 +96,17 @@ def bundle(folder):
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
         packed.extractall(folder)
     unpacked = folder / "lookuplab-course"
-    # in place of what the installation downloads
+    # use this machine's downloads, because the installation would fetch them again
     (unpacked / "data/downloads").symlink_to(paths.DOWNLOADS)
     return unpacked
 
 
 def autograded(lesson, unpacked):
-    """Let ``nbgrader autograde`` grade the lessons of two students, and return each student's
-    (score, maximum) of the exercises in code.
+    """Let ``nbgrader autograde`` grade the lessons of two students, and yield (score, maximum) of
+    the exercises in code for each student.
 
-    The first student hands in the solutions, the second the lesson without any answer. Both use the
-    bundle's copy of the kit.
+    The first student hands in the solutions. The second student hands in the lesson without any
+    answer. Both use the bundle's copy of the kit.
     """
     folder = unpacked.parent
     file = f"{lesson}.ipynb"
@@ -134,8 +134,8 @@ def autograded(lesson, unpacked):
 
 def run(lesson, released, folder):
     """Run a lesson on a part of its tasks, and then try every answer to its exercises. Return
-    {case: what became of its answers}, where an answer either "passes" or raises an error, which is
-    given by its name.
+    {case: outcomes of its answers}. The outcome of an answer is "passes" or the name of the error
+    that the answer or its check raises.
     """
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     tried = nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))
@@ -145,7 +145,7 @@ def run(lesson, released, folder):
     planned = read(source)
     fewer = {name: FEWER[name] for name in planned.parameters if name in FEWER}
     job = plan(planned, load_profile("mini"), fewer)
-    # only with the models and data that students have
+    # the lesson may use only the models and data that students have
     own = {"LOOKUPLAB_HOME": str(released.parents[1])}
     [ended] = run_jobs([replace(job, output=output, figures=folder / "figures", environment=own)])
     assert ended.failure is None
@@ -162,8 +162,13 @@ def cases(lesson, released):
     [case, answer, check].
 
     The case "unsolved" is the cell of the student version, with the check that students see. The
-    cases "right", "wrong" and "wrapper" are from ANSWERS, and so is "wrong, hidden": answers that
-    only the hidden tests refuse. Wrappers are also tried in a second case, "wrapper, not blocked".
+    other cases come from ANSWERS:
+
+    - "right" answers pass;
+    - "wrong" answers fail even the tests that students see;
+    - "wrong, hidden" answers fail only the hidden tests;
+    - "wrapper" answers call a library function in place of an own solution;
+    - "wrapper, not blocked" are the same answers, without the rule that refuses them.
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []

@@ -1,5 +1,5 @@
-"""Tests what students get: everything that they need, nothing that gives answers away, and the same
-in a container.
+"""Tests the student bundle: it has everything that students need and nothing that gives answers
+away, and a container has the same.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Tests which seeds are counted, and from which share of documented texts on a specification is
-worth its tokens.
+"""Tests which seeds are counted, and the smallest share of documented texts at which a
+specification is worth its tokens.
 """
 
 import pandas as pd

@@ -1,5 +1,5 @@
-"""Tests models that ask for documentation: the tasks on which they are tested, and lookups by the
-mark's probability.
+"""Tests models that ask for documentation by a mark: the tasks on which they are tested, and which
+APIs are looked up at a given probability of the mark.
 """
 
 from collections import Counter
@@ -40,5 +40,6 @@ def test_at_equal_lookups_asking_helps_those_with_the_likeliest_mark():
     ways = looked_up(p, [1, 2, 3, 4], [0, 0.5, 1], 100)
     for way, expected in {"asked": 1, "confidence": 0.75, "random": 0.75}.items():
         assert ways[way].mean(axis=0).tolist() == [0.5, expected, 1]
-    # the task with the likeliest mark has a wrong first answer, so its wrong document costs nothing
+    # the answer to the task with the likeliest mark is already wrong, so a wrong document costs
+    # nothing
     assert looked_up(p, [1, 2, 3, 4], [0.25], 0)["asked"].mean() == 0.5

@@ -142,7 +142,7 @@ def continuations(names: Iterable[str], start: str) -> tuple[Tree, list[str]]:
             for one, n in after.most_common(most)
         }
 
-    root = node = below(start, 3, 2, 2)  # at most so many words after a word, by depth
+    root = node = below(start, 3, 2, 2)  # at most 3 words after the first word, later at most 2
     path: list[str] = []
     while node:
         path.append(next(iter(node)))

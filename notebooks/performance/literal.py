@@ -67,7 +67,7 @@ class SerialJedi:
         except Exception as error:
             return ToolAnswer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
-            forget(path)  # Jedi would use this text for the file in calls about other files
+            forget(path)  # otherwise calls about other files would read this text as the file's
 
 
 class Writer:

@@ -75,7 +75,7 @@ def kappa(first: pd.Series, second: pd.Series, clusters: pd.Series) -> Rate:
     a, b = (np.asarray(each, dtype=bool) for each in (first, second))
 
     def of(weights: Array) -> Array:
-        # kappa is 0/0 if both series call every answer a near miss, or if neither calls any one
+        # kappa is 0/0 if both series are constant and equal
         with np.errstate(invalid="ignore"):
             return np.array([cohen_kappa_score(a, b, sample_weight=each) for each in weights])
 

@@ -193,7 +193,7 @@ def read_frequencies(path: Path) -> DataFrame:
         path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"
     ):
         frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
-        frame["count_name"]  # an error if there is no such column
+        frame["count_name"]  # raises KeyError if there is no such column
         if odd := {*frame.get("class", ())} - {*COMPOSITION, ""}:
             raise ValueError(f"{min(odd)!r} is not a frequency class")
         return frame

@@ -71,7 +71,7 @@ def build(
     if not corpus and not sources:
         raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
     if not described:
-        raise UserError(f"no API of {name} can be asked for: it has nothing public")
+        raise UserError(f"no task can be made: {name} has no public API")
     index = write_index(folder, described)
     files = frequency.source_files(corpus or sources)
     if not corpus:

@@ -50,7 +50,7 @@ from recipes.mini.docstrings import (
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 RUN_SECONDS = 300  # for one example; if it takes longer, its process is killed
-MEMORY = 6 << 30  # most bytes of a process; the limit stops a pandas example that needs 15 GB
+MEMORY = 6 << 30  # bytes that a process may use; this stops a pandas example that needs 15 GB
 # LONGEST limits the source of a value, and PRINTED a value that a prompt shows, in characters
 LONGEST, PRINTED = 2000, 600
 # the number of problems of each kind, the problems' words and templates, and code that compares

@@ -254,7 +254,7 @@ def marked_pairs() -> list[Pair]:
         marking.write_marks(marking.marked_records(functions), kept)
     found = marking.apply_marks(functions, marking.read_marks(kept))
     if len(found) < len(functions):
-        raise UserError(f"{kept} does not fit the sources; delete it to mark them again")
+        raise UserError(f"{kept} does not fit the sources; delete it to mark the functions again")
     return found
 
 

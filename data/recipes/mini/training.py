@@ -343,4 +343,4 @@ def pretrain(
     card = MINI_CARD.format(name=out.name, about=about, facts=text)
     (part / "README.md").write_text(card, encoding="utf-8")
     shutil.rmtree(out, ignore_errors=True)
-    part.rename(out)  # so the folder ``out`` is never incomplete
+    part.rename(out)  # at the end, so that a folder ``out`` is always complete

@@ -32,13 +32,15 @@ R = TypeVar("R")
 # 1. The part of the machine that this job may use. All code that starts threads or processes calls
 # these functions, so that it stays within the limits that a batch queue or a container sets.
 
-# environment variable, set by the runner; "1/4" means that this is the second of four processes
+# environment variable, set by the runner; numbers begin at 0, so "1/4" is the second of four
+# processes
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 
 
 def shard() -> tuple[int, int]:
     """Return this process's number, counted from 0, and the number of processes that share the
-    work: the processes of ``accelerate launch``, or the shards. A single process gets (0, 1).
+    work: the processes of ``accelerate launch``, or those with a ``--shard``. A single process gets
+    (0, 1).
     """
     number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
     return int(number), int(count)
@@ -254,7 +256,7 @@ def spread(
     count = min(workers or processors(), 256)
     waiting = iter(tasks)
     running = 0
-    # an interrupted caller does not wait for the threads of this pool
+    # a ThreadPool, because an interrupted caller does not wait for its threads
     with ThreadPool(count) as pool:
         while True:
             for task in islice(waiting, count - running):
@@ -288,7 +290,7 @@ def check_visible(place: Path) -> None:
 # regularly to show that it is alive. The operating system's own locks would not need this, but not
 # every shared file system supports them.
 
-# in seconds; an owner on another machine counts as dead after this time without a touch
+# an owner on another machine counts as dead if it has not touched the lock file for so many seconds
 SILENCE = 30.0
 
 

@@ -75,7 +75,8 @@ def retrieved_documents(
     At "x% precision@k", this retriever returns k documents of BM25, and "the target API's
     documentation is included x% of the time". A *hit* is the first k documents of BM25; if none of
     them is about an acceptable API, the task's target replaces the last one. A *miss* is the first
-    k documents about APIs that are not acceptable. Any precision x is a mixture of hits and misses.
+    k documents about APIs that are not acceptable. A retriever of any precision shows a mixture of
+    hits and misses.
 
     ``first`` is the frame of the first pass over the same tasks. The API that the model invoked
     there becomes the query. Raises UserError if k is below 1, or if the index is too small for k

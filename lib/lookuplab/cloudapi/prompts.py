@@ -78,7 +78,7 @@ def invocation(name: str, arguments: Sequence[str]) -> str:
 
 def made_example(spec: ApiSpec) -> str:
     """Return an example call that has only the required arguments. The API's id seeds the choice of
-    their values, so an API always gets the same example.
+    the arguments' values, so an API always gets the same example.
     """
     rng = Random(spec.id)
     arguments = []

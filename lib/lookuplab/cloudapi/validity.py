@@ -261,7 +261,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     """Check a call against a stub with the signature that the SDK enforces. Return None if the stub
     accepts the call, else the reason why the stub rejects it.
 
-    ``closed`` changes the result only for Azure's clients. With it, ``**kwargs`` accepts only
+    If ``closed`` is true, the check of Azure's clients is stricter: ``**kwargs`` accepts only
     keywords that the documentation or azure-core knows. If there are overloads, at least one of
     them must accept the call, too.
     """

@@ -58,7 +58,7 @@ LOOPS = ("for", "while")
 # Patterns that split an identifier into words. They differ in how they treat digits; the keys say
 # how. None of them may change: rankings and the mini models' training texts depend on all three.
 WORDS = {
-    # digits belong to a word like lower-case letters, but are dropped at the end of the name, as in
+    # digits are treated like lower-case letters, but are dropped at the end of the name, as in
     # nokia/codesearch
     "dropped last": re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z_]+|[A-Z]"),
     # digits belong to the word before them (s3); an acronym keeps its plural s (ClientAPIs)

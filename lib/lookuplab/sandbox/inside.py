@@ -103,8 +103,8 @@ class Placeholder:
 
 def dtype(kind: str, *options: object) -> "Any":
     """Return numpy.dtype(...). For the kind "O8" (objects), always return the same instance: with a
-    new one, ``astype(str)`` of pandas < 2.2 would change the array on which it is called. Pickles
-    call this function instead of numpy's own.
+    new instance, ``astype(str)`` of pandas < 2.2 would change the array on which it is called.
+    Pickles call this function instead of numpy's own.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
@@ -135,7 +135,7 @@ def member(owner: object, name: str) -> "Any":
 
 
 def arrow(content: "tuple[Any, ...]") -> "Any":
-    """Return a pyarrow array after checking it; pyarrow trusts the lengths that a pickle states."""
+    """Return a pyarrow array after checking it; pyarrow itself trusts the lengths in the pickle."""
     array = sys.modules["pyarrow.lib"]._restore_array(content)
     array.validate(full=True)
     return array
@@ -401,8 +401,9 @@ class Server:
                 os._exit(0)  # the caller is gone
 
     def import_and_serve(self, imports: "list[str]") -> None:
-        """Run the last of the imports, answer false, and serve requests as the new top process. If
-        the import fails, its error is ignored, because the program will raise the error again.
+        """Run the last of the imports, send the answer false, and serve requests as the new top
+        process. If the import fails, its error is ignored, because the program will raise the error
+        again.
         """
         with contextlib.suppress(Exception):
             exec(compile(imports[-1], "<program>", "exec"), {"__name__": "__main__"})

@@ -23,7 +23,8 @@ SHOWN_PATHS = """
     /dev/random /dev/urandom
 """.split()
 USER = 1000  # the user id and group id inside the namespaces
-# the new root is assembled in this folder, which exists on every system and is not needed inside
+# the new root is assembled in this folder; it exists on every system, but the sandbox does not need
+# it
 STAGE = "/sys"
 # the largest number of files in WORK_FOLDER, and of open files in one process
 FILES, OPEN_FILES = 20_000, 256

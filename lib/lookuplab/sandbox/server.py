@@ -146,7 +146,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # each thread of ``stackoverflow.grader`` has a server, which this method ends with the thread
+    # each thread of ``stackoverflow.grader`` has a server; this method ends it when the thread ends
     __del__ = __exit__
 
     def close(self) -> None:

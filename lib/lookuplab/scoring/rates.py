@@ -127,11 +127,12 @@ def of_change(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def of_score_change(estimates: Estimates) -> tuple[Array, Array]:
-    """Return the intervals of differences of two scores: those of ``of_number``, cut off at -1 and
-    1.
+    """Return the intervals of differences of two scores. They are the intervals of ``of_number``,
+    cut off at -1 and 1.
 
-    Unlike ``of_change``, this adds no term for an unseen change. The term stands for a further
-    change from 0 to 1. In most tasks, scores change much less, so it would dominate the variance.
+    Unlike ``of_change``, this function adds no term for an unseen change. The term stands for a
+    further change from 0 to 1. In most tasks, scores change much less, so the term would dominate
+    the variance.
     """
     low, high = of_number(estimates)
     return np.maximum(low, -1), np.minimum(high, 1)
@@ -296,7 +297,7 @@ def over_seeds(
     The variance is a sum: a part for the tasks, and a part for the seeds of each model. For the
     part for tasks, each task's values are averaged over the seeds; the part is the jackknife
     variance of the mean of these averages, over ``clusters`` of tasks. The part for seeds is the
-    variance of the means of the trainings, divided by the number of trainings. For a model that was
+    variance of the mean values of the seeds, divided by the number of seeds. For a model that was
     trained with only one seed, the part for seeds is 0, so the interval does not cover the choice
     of this seed.
 
@@ -347,7 +348,8 @@ class McNemar(NamedTuple):
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     """Return the result of McNemar's exact test. ``first`` and ``second`` are (n,) booleans: which
-    tasks are right under each condition, in the same order of tasks. If both agree, p is 1.
+    tasks are right under each condition, in the same order of tasks. If the conditions agree on
+    every task, p is 1.
     """
     from scipy.special import bdtr  # the binomial distribution
 
@@ -364,8 +366,8 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
     This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k). Of
     all sets of k samples, it is the share that contains at least one sample that passed. Python's
-    integers make it exact. Raises UserError for k > n, because n samples say nothing about sets of
-    more.
+    integers make it exact. Raises UserError for k > n, because n samples say nothing about larger
+    sets.
     """
     if not 1 <= k <= n:
         raise UserError(

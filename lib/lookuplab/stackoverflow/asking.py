@@ -65,7 +65,7 @@ def trimmed_prompt(
     "question-first" cuts the problem before the examples, for comparison. shortened: if true, the
     prompt is at most as long as the same prompt without descriptions. If the prompt without
     descriptions fits into the budget, "description-first" cuts just the descriptions, and
-    "question-first" cuts as many tokens from the problem instead.
+    "question-first" cuts the same number of tokens from the problem instead.
 
     Raises UserError if the budget has no room for a prompt.
     """

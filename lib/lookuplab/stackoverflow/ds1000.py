@@ -149,8 +149,8 @@ def template(context: str) -> str:
 
 
 def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIONS) -> Program:
-    """Return DS-1000's own program for testing a solution. It ends without an exception if and only
-    if the solution is correct.
+    """Return DS-1000's own program for testing a solution. The program ends without an exception if
+    and only if the solution is correct.
 
     The program's ``imports`` are the third-party imports that run before the solution's first line,
     in the context itself and in the text around the solution; a server may run them in advance. A
@@ -200,10 +200,9 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. No
     code is left of an answer that begins with a fence without a language.
 
-    The variant "repaired" takes the first fenced block (``completions.blocks``) if the answer
-    begins with a fence, or has one after words that are not code. It also drops the reasoning
-    before ``</think>``, and cuts at the stop string "# SOLUTION END", because some models continue
-    after it.
+    The variant "repaired" takes the first fenced block (``completions.blocks``), unless the text
+    before the first fence is code. It also drops the reasoning before ``</think>``, and cuts at the
+    stop string "# SOLUTION END", because some models continue after this string.
     """
     check_choice("variant", variant, ("official", "repaired"))
     block = None
@@ -219,7 +218,7 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
             rest = re.sub(r"\A\w*\s*\Z", "", text[first.end() :])
             text = code_of(text, block) if block else rest
         text = text.split("# SOLUTION END")[0]
-    # a block is not cut at a fence, because a block with a longer fence may contain shorter ones
+    # a block is not cut at a fence, because a block between long fences may contain shorter fences
     if block is None:
         text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")

@@ -89,8 +89,8 @@ def _terms(snippet: Snippet, part: str) -> list[str]:
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
     """Return {word: vector} from the folder ``place``, a path relative to the repository's root. If
-    ``place`` is "", learn the vectors from these snippets, or read them if they are learned
-    already.
+    ``place`` is "", learn the vectors from these snippets, or read them if they have been learned
+    before.
     """
     if not place:
         lines = training_lines(snippets)

@@ -97,7 +97,8 @@ def _rows(
         some = table if part == "all" else table[labels.eq(part).any(axis="columns")]
         perturbed = some.join(before, on=["library", "origin"], how="inner")
         for k in some.filter(like="pass_at") if len(some) else ():
-            # a table with a ``kind`` already has differences, so these are compared with 0
+            # if ``kind`` is given, the table has changes, so their difference from 0 is what the
+            # rows state
             if kind:
                 change = paired_difference(0 * some[k], some[k], some.cluster)
                 numbers = {f"{kind}_points": change}

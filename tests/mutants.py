@@ -1,5 +1,5 @@
-"""Keeps a seeded sample of a cosmic-ray session's mutants to be tried, and marks the others as
-skipped (`make mutants`).
+"""Draws the mutants that `make mutants` tries from a cosmic-ray session, by a seed, and marks all
+other mutants as skipped.
 """
 
 import random
@@ -21,7 +21,7 @@ class Sample(FilterApp):
             mutation = item.mutations[0]
             return str(mutation.module_path), mutation.operator_name, mutation.occurrence
 
-        # the ids cannot serve as the order, because they are random
+        # sort by place, because the mutants' ids are random
         items = sorted(work_db.pending_work_items, key=place)
         random.Random(args.seed).shuffle(items)
         skipped = WorkResult(worker_outcome=WorkerOutcome.SKIPPED)

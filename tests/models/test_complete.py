@@ -1,5 +1,5 @@
-"""Tests ``complete`` and ``score``: order, reuse, exact keys, sharing among processes, and the log
-of used answers.
+"""Tests ``complete`` and ``score``: the order of answers, their reuse, the keys of the store, work
+that several processes share, and the log of used answers.
 """
 
 import math
@@ -160,7 +160,9 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
 
 
 def in_turn(left):
-    """Return the lists of keys for which a process asks, if no other process answers any."""
+    """Return the lists of keys that a process takes, one after the other, while no other process
+    answers any.
+    """
     lists = []
     while left:
         lists.append(completions.next_keys(left))

@@ -12,7 +12,8 @@ from lookuplab.models.local import LocalModel
 
 START = "import boto3\nclient = boto3.client('s3')\n"
 TEXTS = ("x =", START, START, START + "client.", START + "client.put_object(", "def read(path):\n")
-# more rows than one block has, and prompts of growing length, so that the cache must grow
+# There are more prompts than fit in one block, and the prompts become longer, so that the cache
+# must grow.
 PROMPTS = [Prompt(f"{at}", at // 6 * "# a\n" + TEXTS[at % 6]) for at in range(40)]
 GREEDY = Decoding(max_new_tokens=24)
 

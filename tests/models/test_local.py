@@ -42,7 +42,7 @@ PROMPTS = [
     )
     for i in range(20)
 ]
-# a prompt with six tokens less than the context has
+# a prompt that is six tokens shorter than the context
 NEARLY = Prompt("nearly", "client." * 45)
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 OTHERS = "pieces-llama", "pieces-t5"
@@ -160,7 +160,7 @@ FREE = Decoding(temperature=1.0)
     [
         (FREE, [400, 2000, 600, 1000]),
         (replace(FREE, top_p=0.7), [0, 2667, 0, 1333]),
-        # probabilities in proportion to the squares
+        # temperature 0.5 makes the probabilities proportional to their squares
         (Decoding(temperature=0.5), [116, 2899, 261, 725]),
     ],
 )
@@ -169,7 +169,7 @@ def test_sampling_follows_temperature_and_top_p(decoding, counts):
     chance = (torch.arange(4000) + 0.5) / 4000
     tokens, logprobs, _ = choose(logits, logits, chance, decoding)
     assert tokens.bincount(minlength=4).tolist() == pytest.approx(counts, abs=1)
-    # log-probabilities are always those of temperature 1
+    # the log-probabilities are those at temperature 1, whatever the temperature is
     torch.testing.assert_close(logprobs, LOGITS[0, tokens])
 
 
@@ -221,8 +221,8 @@ def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain
 
 
 class Asking:
-    """A constraint that seems to ask a tool, and notes how many forward passes there were before
-    each token.
+    """A constraint that says that it asks a tool, but asks none. It records the number of forward
+    passes before each token.
     """
 
     asks = True

@@ -1,5 +1,5 @@
-"""Tests the record: answers are kept exactly, in the same bytes; they are found only where they
-fit; and differences from the record are reported.
+"""Tests the record: answers are kept exactly, equal answers give equal bytes, an answer is found
+only by its own key, and differences from the record are reported.
 """
 
 import numpy as np
@@ -150,5 +150,5 @@ def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference(
     assert [(len(said), near) for said, near in found] == [(0, 0), (1, 0), (1, 0), (2, 1)]
     assert record.differences("verdicts", [1], [2]) == (["[1] -> [2]"], False)
     errors = [{"error": f"0.94339622641509{end} /tmp123_ab{end}/f"} for end in ("41", "44")]
-    # the last digit depends on the processor, and the temporary file on the run
+    # the last digit depends on the processor, and the temporary file's name differs in every run
     assert record.differences("verdicts", *errors) == ([], False)

@@ -143,7 +143,7 @@ def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):
 
 
 class UpToAVowel:
-    """A rule that stops at a vowel. ``stop`` is what an endpoint may be told of it."""
+    """A rule that stops at a vowel. ``stop`` has a stop string that an endpoint is told, too."""
 
     name = "up_to_a_vowel"
     stop = ("#",)
@@ -268,7 +268,7 @@ def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
 
 
 def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoint):
-    """Some failures repeat the request, which contains the word "logprobs"."""
+    """Some error messages quote the request, which contains the word "logprobs"."""
     endpoint.failures = [503, 500, 429]
     ask(endpoint, parallel=1)
     endpoint.failures = [503] * 50
@@ -327,7 +327,7 @@ def test_a_reply_of_more_bytes_than_its_tokens_can_have_is_not_read(endpoint):
 
 @pytest.mark.parametrize("page", ["<" * 10**6, "<script" * 10**5, "<style>x" * 10**5])
 def test_an_error_page_is_read_once(page):
-    """A pattern that looks for the end of each element anew would take minutes."""
+    """A pattern that reads on to the page's end from each element would take minutes."""
     began = time.process_time()
     assert len(MARKUP.sub("", page)) in (0, 10**6) and time.process_time() - began < 5
 

@@ -1,5 +1,5 @@
-"""Tests stores: several writers, kills, clear errors, export and import, and nothing is
-overwritten.
+"""Tests stores: several processes write at once or are killed, errors are clear, answers can be
+exported and imported, and no answer is overwritten.
 """
 
 import math

@@ -149,12 +149,12 @@ def answered(model, decoding, prompts):
 
 
 def every_way(model, prompts):
-    """Yield a model's answers for each way of asking: greedy, with stop strings at which rows end
-    early, samples that share a prompt, given names, and scores.
+    """Yield a model's answers for each way of asking: greedy, with stop strings that end answers
+    early, with several samples of a prompt, with given names, and scored.
     """
     greedy = Decoding(max_new_tokens=24)
     yield (free := answered(model, greedy, prompts))
-    # sorted, because on a slow machine answers that end early come first
+    # the keys are sorted, because their order depends on how fast the machine is
     stop = {"".join(free[key].tokens[3:6]) for key in sorted(free)[::2]} - {""}
     stopped = answered(model, replace(greedy, stop=tuple(stop)), prompts)
     assert len({len(one.tokens) for one in stopped.values()}) > 1

@@ -13,14 +13,15 @@ SAMPLED = Decoding(n=2, temperature=0.5)
 
 
 class Kept(AnswerStore):
-    """A store of another kind than that of completions."""
+    """A store of judgements, as an example of a store that does not hold completions."""
 
     name = "judgements"
 
 
 class ToyModel:
-    """Answers each request with a hash of it, ``BATCH`` requests at a time. ``changes`` are fields
-    of the answer that differ, for each sample. The model counts and logs what it generates.
+    """Answers each request with a hash of the request, ``BATCH`` requests at a time. ``changes``
+    has a dictionary for each sample, with the fields of the answer that are replaced. ``calls`` and
+    the file ``log`` list what the model generated.
     """
 
     name = "toy"
@@ -70,9 +71,7 @@ def many_prompts(count):
 
 
 def begun(run, *given, **options):
-    """Call a function in a new process, which has already imported everything, and return the
-    process.
-    """
+    """Call a function in a forked process, which needs no imports, and return the process."""
     process = get_context("fork").Process(target=run, args=given, kwargs=options)
     process.start()
     return process

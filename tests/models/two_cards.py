@@ -1,5 +1,5 @@
-"""Simulates two cards: the numbers are real and on the CPU, and each tensor has the label of a
-card.
+"""Simulates two graphics cards: all numbers are computed on the CPU, and each tensor has the label
+of a card.
 
 An operation that PyTorch would refuse, because its tensors are on different devices, is refused
 here, too. (PyTorch's own FakeTensorMode has no numbers, so rows would never end; and it cannot
@@ -50,7 +50,7 @@ class TwoCards(TorchFunctionMode):
 
         def label(tensor):
             if place != CPU or hasattr(tensor, "card"):
-                # a copy on another device is another tensor
+                # moving a tensor to another device makes a copy, so the original keeps its label
                 if where(tensor) != place and any(tensor is one for one in tensors):
                     tensor = tensor.clone()
                 tensor.card = place

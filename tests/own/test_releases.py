@@ -37,7 +37,7 @@ FRONT = '''
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory, write_wheel):
-    """Compare the two releases, after the index has been taken away."""
+    """Compare the two releases without the index from which they were downloaded."""
     index, place = tmp_path_factory.mktemp("index"), tmp_path_factory.mktemp("compared")
     for version, texts in ("1.0", {"__init__": OLD}), ("2.0", {"__init__": NEW, "front": FRONT}):
         files = {f"tinyshop/{name}.py": textwrap.dedent(text) for name, text in texts.items()}
@@ -56,8 +56,8 @@ def compared(tmp_path_factory, write_wheel):
 
 
 def test_tasks_ask_for_what_was_removed_added_or_changed(compared):
-    """A function that moved and is still offered has not changed, and neither has a parameter that
-    most functions got.
+    """Two changes make no task: a function that moved but is still offered, and a new parameter
+    that most functions got.
     """
     asked = {(task.frequency, task.target.rpartition(".")[2]) for task in compared.tasks}
     changes = {"removed": "sell_one_thing", "added": "sell_many_things"}

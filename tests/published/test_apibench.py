@@ -7,8 +7,8 @@ from lookuplab_notebooks.published import documents
 
 
 def answers(*rows):
-    """Return FT's verdicts on one hub from rows "arm question document reference". The other
-    verdicts equal ``reference``.
+    """Return a table of verdicts on the answers of one model ("FT") about one hub. The rows are
+    texts "arm question document reference". The official verdicts equal ``reference``.
     """
     names = ["arm", "question", "document", "reference"]
     table = pd.DataFrame([row.split() for row in rows], columns=names)
@@ -28,7 +28,7 @@ def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_u
         *(f"bm25 {number} wrong_other_domain {int(number == 0)}" for number in range(8)),
     )
     rows = pd.DataFrame(documents.change_rows(table)).set_index(["condition", "metric"]).value
-    # 7 of 8 are right with a document, 4 without
+    # 7 of 8 answers are right with a document, and 4 of 8 without
     assert rows["right/all - none/all", "domain_change_points"] == 37.5
     assert rows["wrong/all - none/all", "domain_change_points"] == -37.5
     assert [rows["wrong/all - none/all", f"domain_{name}"] for name in ("lost", "gained")] == [3, 0]

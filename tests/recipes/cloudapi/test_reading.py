@@ -1,4 +1,4 @@
-"""Tests the committed index of the clouds, and the flags that only a whole index can give."""
+"""Tests the committed index of the clouds, and the flags that depend on all APIs in the index."""
 
 from collections import Counter
 from dataclasses import replace

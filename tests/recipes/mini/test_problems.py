@@ -23,8 +23,8 @@ def test_execution(solution):
     assert known["result"] == 3
 """
 ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
-# Together, these examples need every rule, every comparison of values and every form of a value's
-# source.
+# Together, these examples need every rule, every comparison of values, and every form in which a
+# value is written as source code.
 CHOSEN = """
     numpy.polynomial.hermite_e.hermepow#1 numpy.linalg.matmul#12 pandas.MultiIndex.truncate#2
     pandas.core.groupby.GroupBy.first#4 pandas.api.typing.Expanding.rank#3
@@ -121,7 +121,7 @@ def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
 
 
 def test_every_kind_of_value_has_a_source_but_long_empty_and_strange_ones_have_none():
-    """A text that gives a different value does not count as a source."""
+    """A value's source is code that evaluates to this value."""
     levels = pd.MultiIndex.from_tuples([("a", 1)])
     known = float("nan"), np.array(["2020-01-01"], "M8[D]"), pd.Series([True], levels, "boolean")
     others = None, len, np.ma.array([1]), np.broadcast_to(0, 10**9), "", pd.DataFrame()

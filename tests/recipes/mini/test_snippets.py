@@ -1,4 +1,4 @@
-"""Tests the committed corpus against what is read from docstrings."""
+"""Tests that the committed corpus has the snippets that are in NumPy's docstrings."""
 
 from lookuplab.stackoverflow import corpus
 from recipes.mini import snippets

@@ -1,4 +1,6 @@
-"""Tests packing, the tokenizer, a tiny run of each kind, and how a killed run resumes."""
+"""Tests how the mini models are trained: packing, the tokenizer, tiny training runs, and how a
+killed run resumes.
+"""
 
 from dataclasses import replace
 

@@ -59,7 +59,7 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     assert str(kit.root.parent) not in text
     assert record["models"] == [{"folder": "data/mini/tiny"}]
     assert record["parameters"] == {"file": "abc", "folders": ["rich", "all/*", "click"]}
-    # two files of one name have different keys; the sha256 of "abc" is an example of the standard
+    # files with the same name have different keys; the sha256 of "abc" is in the SHA-2 standard
     assert [name[:3] for name in record["data"]] == ["abc", "abc", "abc"]
     assert record["data"]["abc"].startswith("ba7816bf8f01cfea414140de5dae2223")
     assert {"git", "packages", "processor", "device", "seeds", "wall_seconds"} <= set(record)

@@ -71,7 +71,7 @@ def frame(*rows, metric=METRIC):
 
 
 def write(place, table):
-    """Write a table where an artifact's table would be."""
+    """Write a table as the CSV of the artifact at ``place``."""
     table = table.reindex(columns=[*ARTIFACT_COLUMNS])
     table.to_csv(paths.make_folder(place.parent) / f"{place.name}.csv", index=False)
 
@@ -162,7 +162,7 @@ def test_a_difference_is_decided_by_its_own_interval():
     assert (one.direction, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
     found = [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)]
     assert found == [HOLDS, OPEN, FAILS]
-    # at most 48 points can be lost; by the lower end of the interval, it may be only 44
+    # the rate that may fall is 48 [44, 52], so a loss of 44 points could be a fall to 0
     assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-43, -44)] == [HOLDS, REFUSED]
     others = ["n, high, 50, 49, 51", "n, low, 90, 88, 92"]
     assert verdict(HIGH_LOW | {"by": -44}, *rows, *others) == HOLDS, "the other model decides"
@@ -176,7 +176,7 @@ def test_a_difference_is_decided_by_its_own_interval():
         (SIZES, "b-7B b-3B o-1B o-2B single", "b-7B - b-3B, o-2B - o-1B"),
         (SIZES, "g-20b-base-8k GPT-4o g-3b-base-2k", "g-20b-base-8k - g-3b-base-2k"),
         (SIZES | {"direction": "decreasing"}, "a-3B a-7B", "a-3B - a-7B"),
-        # across families, too, but never between models of one size
+        # models of different families are compared, too, but never two models of one size
         (ACROSS, "a-7B b-7B c-15B d-20B none", "c-15B - b-7B, d-20B - c-15B"),
     ],
 )

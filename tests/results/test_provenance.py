@@ -1,5 +1,5 @@
-"""Tests that the notebook itself checks the parameters that papermill injects, whatever executes
-it.
+"""Tests that a notebook checks the parameters that papermill injects, whatever program executes the
+notebook.
 """
 
 import re
@@ -16,8 +16,8 @@ MADE = 'artifact = Artifact("demo", "counts", profile)'
 
 @pytest.fixture
 def kernel(shell):
-    """Return a function that runs cells as a kernel does, with their history, after the parameters
-    cell.
+    """Return a function that runs a parameters cell and then the given cells, and keeps their
+    source in the history, as a kernel does.
     """
     shell.user_ns["Artifact"] = Artifact
 

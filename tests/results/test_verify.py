@@ -20,7 +20,7 @@ ANSWER = ("mini", "task/1", "0", "aaaaaaaa", "11111111", "", "demo/table")
 
 
 def write(kit, *rows, place="demo/table", svg=SVG, **record):
-    """Write an artifact into the working tree, with another time than the last run had."""
+    """Write an artifact into the working tree. Each call writes another wall time."""
     file = kit.root / "figures/mini" / place
     lines = [f"{place.replace('/', ',')},m,{row}\n" for row in rows]
     about = {"processor": OLD, "threads": 1, "wall_seconds": next(SECONDS), **record}
@@ -154,7 +154,7 @@ CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
         ([changed(ANSWER, ""), STEADY, SECOND], EXPLAINED, f"different: {CHANGE}"),
         ([ANSWER, STEADY, SECOND, ELSEWHERE], EXPLAINED, f"different: {CHANGE}"),
         ([changed(ANSWER), STEADY, changed(SECOND, "")], ROWS, "different: demo/table | mini | t"),
-        # a question that was made from the answer of a near tie
+        # MADE is a new question, because the answer of a near tie led to it
         ([changed(ANSWER), STEADY, MADE], ROWS, "0 different, 0 changed by 1 near ties"),
     ],
     ids="explained tie no-tie other-notebook one-is-no-tie made-from-it".split(),

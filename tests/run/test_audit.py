@@ -42,7 +42,7 @@ def alter(name, row, **columns):
 @pytest.fixture
 def record_of(kit, monkeypatch):
     """Return a function that runs code as a cold run of notebooks and writes the record of this
-    run. The kit has a notebook with both cells.
+    run. The kit has a notebook with the cells ASKS and JUDGES.
     """
     if key_suffix():
         pytest.skip("a record is made under its own Python")

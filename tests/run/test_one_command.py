@@ -17,15 +17,15 @@ from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
 MODEL = "bigcode/starcoder2-3b"
-# one of the paper's twelve notebooks, which asks with and without documentation; `make reproduce`
-# runs all of them
+# Only one of the paper's twelve notebooks runs here. It asks with and without documentation. `make
+# reproduce` runs all twelve.
 NOTEBOOK = "table3_dag_plus_plus"
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """Make a checkout with this notebook and the kit's data, but with only a few public tasks.
-    Nothing has run in it.
+    """Make a checkout with the notebook NOTEBOOK and the kit's data, but with only a few public
+    tasks. Nothing has run in this checkout.
     """
     tasks = tmp_path / notebooks.PUBLIC_TASKS
     tasks.parent.mkdir(parents=True)

@@ -43,7 +43,8 @@ answers = complete({model}, many_prompts({count}), Decoding())"""
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, checkout):
     """Return a checkout in which one notebook has run; ``told`` is what the command printed. The
-    environment allows three threads, and a foreign kernel has the usual name.
+    environment allows three threads, and another program has registered a kernel under the name
+    ``python3``.
     """
     with pytest.MonkeyPatch.context() as patch:
         kit = checkout(tmp_path_factory.mktemp("ran"), patch)
@@ -68,7 +69,7 @@ def ran(tmp_path_factory, checkout):
 
 
 def test_a_run_leaves_the_executed_copy_numbers_and_provenance(ran):
-    # one thread, although the environment allows three; and pandas does not use numexpr
+    # the notebook uses one thread, although the environment allows three, and no numexpr
     assert ran.printed[0] == "1 False"
     assert "written: figures/mini/demo/counts.csv" in ran.printed
     copy = nbformat.read(ran.root / "runs/mini/demo/counts.ipynb", as_version=4)
@@ -119,7 +120,7 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
         ("[Errno 28] No space left on device", "cannot use the disk: No space left on device"),
         ("[Errno 20] Not a directory: '/dev/null/x'", "cannot use /dev/null/x: Not a directory"),
         ("I/O error (os error 28)", "cannot use the disk: No space left on device"),
-        # it may be a bug, so it is shown as it is
+        # a missing file may be a bug in the cell, so the error is shown unchanged
         ("[Errno 2] No such file: 'x'", "[Errno 2] No such file: 'x'"),
     ],
 )
@@ -136,8 +137,8 @@ def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(
     monkeypatch.setattr(runner, "starter", starter)  # its processes have the limit below
     kit.notebook("counts", asks(40), kit.saves, DRAWN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # size of the largest file that fits on the disk, in KB: first not even the answers fit, then
-    # the answers fit, but no picture
+    # The numbers are the size of the largest file that fits on the disk, in KB. At 2 KB, not even
+    # the answers fit. At 24 KB, the answers fit, but no picture does.
     for size in 2, 24:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size << 10, hard))
         try:
@@ -296,9 +297,7 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_notebooks_and_what_they_started_end_with_the_runner(kit, how):
-    """``test_an_interrupt_is_one_line_and_leaves_nothing`` tests another signal, which is handled
-    alike.
-    """
+    """``test_an_interrupt_is_one_line_and_leaves_nothing`` also sends SIGINT and SIGUSR1."""
     sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
     for name in ("a", "b"):
         file = str(kit.root / name)
@@ -353,7 +352,7 @@ SLURM_ARRAY_TASK_STEP=2
 @pytest.mark.parametrize("line", PARTS.splitlines())
 def test_a_process_knows_its_part(monkeypatch, line):
     """Each ``line`` of PARTS has (the process's number, the number of processes, whether this
-    process draws), and the ``--shard`` or the environment variables that decide this.
+    process draws), and then the ``--shard`` or the environment variables from which they follow.
     """
     part, _, given = line.partition(")")
     words = shlex.split(given, comments=True)

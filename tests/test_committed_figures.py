@@ -52,8 +52,8 @@ def test_all_artifacts_of_a_paper_were_made_by_one_commit_without_other_changes(
     "artifact", ["fig9_confidence", "apibench", "fig7a_retriever_precision", "table1_base_models"]
 )
 def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, monkeypatch):
-    """The cells tagged ``draw`` make them without a model. `make reproduce` draws and compares all
-    of them.
+    """The cells tagged ``draw`` make picture and sentence without a model. `make reproduce`
+    compares the pictures and sentences of all notebooks.
     """
     for profile in ("mini", "published"):
         shutil.copytree(paths.FIGURES / profile, tmp_path / profile)

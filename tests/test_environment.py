@@ -42,8 +42,8 @@ def test_every_line_of_the_constraints_pins_one_version_and_each_python_gets_one
 
 
 def test_what_is_pinned_installs_on_the_python_of_debian_12():
-    """The containers are built from Debian 12. Only packages that are installed here say which
-    Python they need.
+    """The containers are built from Debian 12. Only packages that are installed on this machine are
+    tested, because only these state which Python they need.
     """
     refused = []
     for name, one in needed(LINES, python_version="3.11", python_full_version="3.11.2"):
@@ -71,7 +71,7 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
     installed = {canonicalize_name(one.name) for one in importlib.metadata.distributions()}
     for name in PINNED & installed:
         for other, _ in needed(importlib.metadata.requires(name) or (), extra=""):
-            # torch pins these itself
+            # torch itself pins the versions of these packages
             own = re.match(r"nvidia-|cuda-|triton|setuptools", other)
             assert own or other in PINNED, f"{name} needs {other}"
 
@@ -88,8 +88,8 @@ def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same
 
 
 def test_the_index_of_pytorch_is_asked_for_torch_alone():
-    """If pip asked this index for every package, an index that cannot be reached would be tried
-    several times for each of them.
+    """If pip asked this index for every package, and the index could not be reached, pip would try
+    several times for each package.
     """
     plan = subprocess.check_output(["make", "-n", "-B", "test", "TORCH=cpu"], cwd=ROOT, text=True)
     asking = re.findall(r"constraints.txt (\S+) .*download.pytorch.org/whl/cpu$", plan, re.M)

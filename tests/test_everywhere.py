@@ -31,7 +31,8 @@ stackoverflow/retrieval_only nbconvert elsewhere
 @pytest.mark.parametrize("case", CASES.strip().splitlines())
 def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
     id, way, place = case.split()
-    # so that nothing is written to the tested checkout, except what its other tests keep, too
+    # The notebook runs in another checkout, so that it writes nothing to this one. Only the trained
+    # rankers are shared, as in other tests.
     checkout = tmp_path / "kit"
     paths.make_folder(checkout / "runs")
     paths.make_folder(paths.RUNS / "rankers")

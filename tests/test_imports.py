@@ -85,17 +85,18 @@ KERNEL = (
     r"torch$|transformers$|scipy$|statsmodels$|papermill$|IPython$|nbformat$|jsonschema$|seaborn$"
 )
 FINISHED = rf"{KERNEL}|matplotlib$|sklearn$|jedi$|rfc3987_syntax$"
-# Each list is for one process: code, and what is not imported after it.
+# Each list is for one process. An item is (code, pattern of the modules that the code must not
+# import).
 LIGHT = {
     "modules": [
         ("import lookuplab.results.artifact", r"lookuplab\.models\.(?!names$)|torch$|seaborn$"),
-        # intervals and seaborn do not need these
+        # intervals and pictures need neither scipy.stats nor statsmodels
         ("import lookuplab.scoring.calibration", r"scipy\.stats|statsmodels"),
         ("import lookuplab.results.plots", r"scipy\.(stats|cluster)|statsmodels|ipywidgets"),
         # scoring a model needs no recipe
         ("import lookuplab.cloudapi.bench", r"recipes|lookuplab\.cloudapi\.dag"),
     ],
-    # nor does planning a run on the mini models
+    # planning a run on the mini models needs no library that only a kernel uses
     "models": [
         (f"from lookuplab.models import load; load('mini-{name}')", KERNEL)
         for name in ("large", "gpt-base", "t5-base", "llama-base")
@@ -107,7 +108,7 @@ LIGHT = {
             r"|lookuplab\.run\.(notebooks|commands\.)",
         )
     ],
-    # pages about finished runs need none of the libraries that take two seconds to import
+    # pages about finished runs need none of the libraries whose imports take two seconds
     "pages": [(COMMAND.format(name), FINISHED) for name in ("claims", "results")],
 }
 LOADED = """
@@ -120,7 +121,7 @@ for code, heavy in eval(sys.argv[1]):
 
 @pytest.mark.parametrize("steps", LIGHT.values(), ids=LIGHT)
 def test_what_makes_no_run_waits_for_no_library_that_runs_need(run_python, steps):
-    """Tested are modules, the help, and pages about finished runs."""
+    """This holds for modules, models, the help, and pages about finished runs (LIGHT)."""
     lines = run_python(LOADED, steps).splitlines()
     told = [line for line in lines if line.startswith("loaded")]
     assert told == [f"loaded {code} []" for code, _ in steps]

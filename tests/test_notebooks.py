@@ -1,5 +1,5 @@
-"""Tests that every committed notebook follows the rules for notebooks, and that those which `make
-reproduce` leaves out run in the smoke profile.
+"""Tests that every committed notebook follows the rules for notebooks. Notebooks that `make
+reproduce` leaves out must run in the smoke profile.
 """
 
 import ast
@@ -20,8 +20,8 @@ from lookuplab.stackoverflow import corpus
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])
-# The notebooks that `make reproduce` does not run, except the lessons, which tests/course runs,
-# because they have no smaller form.
+# The notebooks that `make reproduce` does not run. The lessons are left out, because the smoke
+# profile cannot make them smaller; tests/course runs them.
 RUN = [
     notebook
     for notebook in ALL
@@ -91,7 +91,7 @@ def test_a_notebook_of_another_profile_is_refused_with_the_name_of_its_own():
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
 def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, executed, monkeypatch):
-    """It uses a tenth of the mini corpus, because reading all its code takes long."""
+    """The test uses a tenth of the mini corpus, because reading all snippets takes long."""
     read = corpus.load_snippets
     monkeypatch.setattr(corpus, "load_snippets", lambda at: read(at)[:: 10 if at == "mini" else 1])
     executed(notebook, load_profile("smoke"), shared)  # the notebooks share the stored answers

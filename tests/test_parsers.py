@@ -49,7 +49,7 @@ OPENED = [
     "!!timestamp ",
     "<<: ",
 ]
-# only few texts are deeply nested, because they take long
+# only a few texts are nested deeply, because such texts take long to parse
 TIMES = st.sampled_from([*range(1, 40), 3000])
 DEEP = st.tuples(st.sampled_from(OPENED), TIMES).map(lambda one: one[0] * one[1])
 TEXT = st.text(st.sampled_from("[]{}()-:,\"'&*!|>?#%@~\\/=. \n\t\r\0\x85\ufeff\ud800aé1e"))
@@ -76,8 +76,8 @@ def kept(file):
 
 
 def locked(file):
-    # ``hold_lock`` waits a second for a process that has not yet written into its lock file; here
-    # it does not sleep
+    # ``hold_lock`` sleeps for a second if another process has not yet written its lock file; the
+    # patch removes this sleep
     with patch("lookuplab.work.time.sleep"), hold_lock(file.with_name("x"), "writes"):
         pass
 

@@ -1,4 +1,4 @@
-"""Tests files that others wrote: one function reads JSON Lines, and one reads Python."""
+"""Tests the functions that read JSON Lines and Python files which others wrote."""
 
 import codecs
 import gzip

@@ -20,7 +20,7 @@ from lookuplab.sandbox.server import ForkServer, Limits, Program, choose_sandbox
 PLAIN, LIBRARIES, FIGURES = yaml.safe_load(
     Path(__file__).with_name("honest.yaml").read_text(encoding="utf-8")
 ).values()
-# the duration distinguishes it from the processes of other test runs
+# the duration distinguishes this process from those of other test runs
 SLEEP = ["sleep", f"3600.{os.getpid()}"]
 TEST = """
 import copy

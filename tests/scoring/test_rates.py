@@ -47,7 +47,7 @@ def test_a_share_is_clopper_and_pearsons_of_the_effective_number_of_tasks():
     size = 9 * (1.959964 / 2.266475) ** 2
     wanted = proportion_confint(0.8 * size, size, method="beta")
     assert ends(rate([1] * 8 + [0] * 2, range(10))) == pytest.approx(wanted, abs=1e-6)
-    # tasks that always agree in pairs count half
+    # if two tasks always have the same result, each counts half
     pairs = rate(np.repeat([1] * 8 + [0] * 2, 2), np.repeat(range(10), 2))
     assert ends(pairs) == pytest.approx(wanted, abs=1e-6) and pairs.clusters == 10
 
@@ -94,9 +94,9 @@ def test_difference_is_newcombes_for_wilson_intervals():
 
 @pytest.mark.parametrize(("kind", "unseen"), [(of_change, 0.01), (of_score_change, 0)])
 def test_a_change_of_shares_is_students_with_one_more_cluster_that_changed(kind, unseen):
-    # 8 independent pairs, of which 2 gained: the mean is 1/4, and the variance (6 * 1/16 + 2 *
-    # 9/16) / 8 / 7. For shares, 1 / (8 + 2)² is added, for 8 values in 8 clusters. There are 7
-    # degrees of freedom.
+    # Of 8 independent pairs, 2 gained: the mean is 1/4, and its variance is (6 * 1/16 + 2 * 9/16) /
+    # 8 / 7, with 7 degrees of freedom. For shares, 1 / (8 + 2)² is added to the variance, because
+    # there are 8 clusters of one value each.
     found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0], kind=kind)
     reach = 2.364624 * (1.5 / 56 + unseen) ** 0.5
     assert ends(found) == pytest.approx((0.25 - reach, 0.25 + reach), abs=1e-6)

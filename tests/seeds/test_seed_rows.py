@@ -14,8 +14,9 @@ KEY = ["model", "condition", "metric"]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """Return the trainings of two sizes on four tasks with four APIs. The three trainings of small
-    make 1, 2 and 3 valid calls, the one of medium makes 4. With the specification, all make 4.
+    """Return the trainings of two sizes on four tasks with four APIs. The three trainings of
+    mini-small make 1, 2 and 3 valid calls, and the only training of mini-medium makes 4. With the
+    specification, every training makes 4.
     """
     calls = {"small,0": "1000", "small,1": "1100", "small,2": "1110", "medium,0": "1111"}
     lines = [

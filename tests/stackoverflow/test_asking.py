@@ -1,5 +1,5 @@
-"""Tests examples before a problem within a token budget, which a real tokenizer of whole words
-counts, and models that are asked with such prompts.
+"""Tests prompts with examples that must fit in a token budget, and models that are asked with such
+prompts. A real tokenizer counts the tokens; each word is a token.
 """
 
 from dataclasses import replace
@@ -45,8 +45,8 @@ def made(tokenizer, room, **changes):
     return trimmed_prompt(PROBLEM, EXAMPLES, room + 10, 10, tokenizer, **changes)
 
 
-# the number of tokens that are missing; the tokens cut from descriptions, code and problem; how the
-# cut prompt begins
+# By how many tokens the budget is too small; how many tokens are cut from descriptions, code and
+# problem; and how the cut prompt begins.
 TRIMMED = """\
 0 | (0, 0, 0) | Problem: cd0 cd1 cd2 A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0
 2 | (2, 0, 0) | Problem: cd0 A:
@@ -57,8 +57,8 @@ TRIMMED = """\
 
 
 def test_the_last_description_gives_first_then_code_and_the_problem_last(tokenizer):
-    """If c's code is cut off completely, its frame of 4 tokens is dropped, too. With 15 tokens
-    missing, 2 more than necessary are therefore cut.
+    """If c's code is cut off completely, c's frame of 4 tokens is dropped, too. Therefore 17 tokens
+    are dropped if the budget is too small by 15.
     """
     for less, lost, begins in (line.split(" | ") for line in TRIMMED.splitlines()):
         room = WHOLE - int(less)

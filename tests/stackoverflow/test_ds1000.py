@@ -28,7 +28,7 @@ def test_a_file_is_read_with_all_fields(problems):
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
     assert first.cluster == second.cluster != third.cluster
     assert not (first.inside_function or second.inside_function)
-    # the last line of the prompt shows it, and so does the context alone
+    # the prompt's last line shows that the solution is inside a function; the context shows it, too
     assert third.inside_function and replace(third, prompt="").inside_function
     assert first.question == "How far apart are they?"
 

@@ -30,7 +30,7 @@ def test_each_failure_has_its_cause_and_the_repaired_way_saves_what_lost_its_ind
 @pytest.mark.parametrize(
     ("passed", "printed", "apart"),
     [
-        # 50% of 4 means 2: one of the answers without a verdict must have passed
+        # 50% of the 4 answers are 2, so one of the answers without a verdict may have passed
         ([True, False, None, None], 50, 0),
         ([True, True, True, None], 50, 1),
         ([True, False, False, None], 75, -1),

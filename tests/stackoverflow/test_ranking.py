@@ -43,7 +43,7 @@ QUERIES = [Query("0", "0", ("a",)), Query("1", "1", ("a",)), Query("2", "2", ("a
 
 
 class Given(Ranker):
-    """Puts "a" below int(query) + ``late`` of the other documents."""
+    """Ranks int(query) + ``late`` of the other documents above "a"."""
 
     def __init__(self, late: int):
         self.ids = ["a", "b", "c", "d", "e"]
@@ -56,7 +56,7 @@ class Given(Ranker):
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
     values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
     rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])
-    # the good ranker puts "a" at ranks 1, 2 and 3; for the third query, "b" is also relevant, and
+    # the good ranker puts "a" at ranks 1, 2 and 3; for the third query, "b" is relevant, too, and
     # has rank 1
     found = rows.value.to_dict()
     assert found["good", "mrr_at_20"] == pytest.approx((1 + 1 / 2 + 1) / 3)

@@ -21,8 +21,8 @@ PASSED = [(1, 1), (0, 1), (0, 0), (1, 0, 0, 0), (0, 0)]
 
 @pytest.fixture
 def families(written_file):
-    """Return problem 1 with its perturbations 2 and 3; 4, an original problem of another library;
-    5, whose original is missing; and 6, which no model answers.
+    """Return six problems. 2 and 3 are perturbations of problem 1. 4 is an original problem of
+    another library. The original of 5 is missing. No model answers 6.
     """
     records = [written.record(n) for n in (1, 2, 6)]
     records.append(written.record(3, perturbation_type="Semantic"))
@@ -88,8 +88,8 @@ def test_changes_are_paired_by_problem_by_family_and_between_models(families):
     assert found[both("all"), "pass_at_1_change_difference_points"] == (-33.3333, 3)
     rows = values(scores.rows(of_m, [("none", "some")], ["all", "Surface", "Semantic"]))
     assert rows[both("all"), "pass_at_1_change_points"] == (33.3333, 3)  # (.5 + .5 + 0) / 3
-    # the original gained .5, and its perturbations gained .5 and 0: the drop of the first is the
-    # same as before, and that of the second is larger
+    # The original gained .5. The surface perturbation gained .5, too, so its drop is the same as
+    # before. The semantic perturbation gained nothing, so its drop is larger by .5.
     assert rows[both("Surface"), "pass_at_1_drop_points_change"] == (0, 1)
     assert rows[both("Semantic"), "pass_at_1_drop_points_change"] == (50, 1)
 
@@ -99,7 +99,7 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
     table = pd.DataFrame(numbers).assign(metric="pass_at_5_change_points")
     rows = table.to_dict("records")
     found = greatest(rows)
-    # two lower ends share the 2.5%, so each is at 2.2414 standard errors in place of 1.96
+    # the two lower ends share the 2.5%, so each end is at 2.2414 standard errors instead of 1.96
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
     assert (found["value"], found["ci_high"]) == (5, 15)
     assert found["metric"] == "pass_at_5_maximum_change_points"

@@ -82,11 +82,12 @@ class Notebook:
     - ``order`` says when `lookuplab reproduce` runs the notebook (``notebooks/order.yaml``):
 
       - ``first``: before the others, because it fills the stores for notebooks of its paper;
-      - ``alone``: while nothing else runs, because it measures time;
-      - ``manual``: a lesson or template;
+      - ``alone``: only if the user names the notebook or its paper, and while nothing else runs,
+        because it measures time;
+      - ``manual``: only if the user names the notebook or its paper, because it is a lesson, a
+        template or takes long;
       - ``any``: at any time.
 
-      Notebooks with ``alone`` or ``manual`` run only if the user names them or their paper.
     - ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements
       ``name = Artifact(...)`` and the cells tagged ``draw``.
     - ``opening`` are the paragraphs between the title and the first code cell, which explain the

@@ -6,8 +6,8 @@ import psutil
 
 
 def until(condition, seconds=300):
-    """Return what ``condition`` returns, as soon as that is true. On a busy machine, a notebook
-    takes a minute.
+    """Wait until ``condition()`` is true, and return its value. The default is long, because a
+    notebook takes a minute on a busy machine.
     """
     end = time.monotonic() + seconds
     while not (found := condition()):

@@ -41,9 +41,10 @@ def control(root, file):
 
 @pytest.fixture
 def end_analyser(tmp_path, monkeypatch):
-    """Return a function after whose call a worker ends itself when it reads code with the word
-    "ended". It replaces a ``function`` of ``module`` in the module ``user``. If ``control`` is
-    "os.abort()", even harmless code ends the worker.
+    """Return a function ``replace(user, module, function, control)``. It replaces the analyser
+    ``module.function``, as imported by the module ``user``. The new analyser ends its worker
+    process if the code has the word "ended". If ``control`` is "os.abort()", the worker ends even
+    if it reads harmless code.
     """
 
     def replace(user, module, function, control="0"):
@@ -58,7 +59,9 @@ def end_analyser(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[False, True])
 def contained(request, monkeypatch):
-    """Return whether the analysers' workers run in a sandbox, and make it so."""
+    """Run the analysers' workers in a sandbox or, in a second run of the test, without one. Return
+    whether they run in a sandbox.
+    """
     if request.param and (reason := why_no_namespaces()):
         pytest.skip(reason)
     monkeypatch.setattr(analysers, "is_contained", lambda _: request.param)
@@ -72,7 +75,7 @@ def tool():
 
 @pytest.fixture(scope="session")
 def functions(tmp_path_factory):
-    """Return register_updates and label of one repository, and area of another."""
+    """Return three functions: two from one repository, and one from another."""
     one, other = (tmp_path_factory.mktemp(name) for name in ("one", "other"))
     (one / "base.py").write_text(BASE)
     (one / "container.py").write_text(CONTAINER)

@@ -4,8 +4,8 @@ import json
 import subprocess
 import sys
 
-# Where no file can be written, for example in a sandbox, the process ends, so its question gets no
-# answer.
+# This code leaves a mark when it runs: it writes a file. Where it cannot write, for example in a
+# sandbox, it ends the process, so a test sees that a question got no answer.
 RUNS = """import os
 try:
     open({!r}, "w").close()
@@ -38,7 +38,7 @@ sys.path.append(".")
 run_pylint(["--rcfile", {file!r}, "user.py"])"""
 PYTEST = """import pytest
 pytest.main(["-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."])"""
-# a file of each kind -> code that runs this file if nothing forbids it
+# {a file of each kind: code that runs this file if nothing forbids it}
 WAYS = {
     "__main__.py": "import runpy; runpy.run_path('.')",
     "x.pth": "import site; site.addsitedir('.')",
@@ -53,7 +53,7 @@ WAYS = {
 
 
 def build(root, marker):
-    """Write the repository. Every part of it that is run writes the file ``marker``."""
+    """Write the repository. Each file of the repository writes the file ``marker`` if it is run."""
     runs = RUNS.format(str(marker))
     hook = f"exec({runs!r})"
     plugin = "[MAIN]\nload-plugins=plug\n"

@@ -41,10 +41,10 @@ SHAPES = '''def area(width, height):
 
 
 def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
-    """Write a model that follows ``table`` or ``script`` to a folder. ``table`` is {last token:
-    {next token: probability}}; the end follows a token that is not in the table. ``script`` has a
-    {token: probability} for each step after ``prompt``. Tokens are given as texts, with MARK and
-    END for the special tokens.
+    """Write a model to a folder. The model follows ``table`` or ``script``. ``table`` is {last
+    token: {next token: probability}}; the end follows a token that is not in the table. ``script``
+    has a {token: probability} for each step after ``prompt``. Tokens are given as texts, with MARK
+    and END for the special tokens.
 
     The probability that is left over is spread over the other tokens. Texts are tokenised greedily,
     longest piece first. The pieces are the tokens of table and script, ``pieces`` and all ASCII
@@ -54,7 +54,8 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
     rows = [*table.values(), *script]
     tokenizer = _tokenizer({*table, *pieces, *(text for row in rows for text in row)}, mark)
     size, steps = len(tokenizer), len(script)
-    # one dimension for each last token and for each step, and one for positions without a step
+    # the vectors have a dimension for each last token, one for each step, and one for positions
+    # without a step
     width = size + steps + 1
     config = GPT2Config(
         vocab_size=size,
@@ -89,8 +90,8 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
 
 
 def wanting(folder, function, *tokens, mark=True):
-    """Write a model that wants these tokens, one per step. Each is a text, or {text:
-    probability}.
+    """Write a model for which each of these ``tokens`` is the most probable one at its step. A
+    token is a text, or {text: probability}.
     """
     script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
     return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)

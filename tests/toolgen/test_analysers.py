@@ -1,6 +1,6 @@
-"""Tests worker processes with an analyser that says which process answers. They have one parent,
-and none is stale. No process runs the code that it reads, sees what it does not need, or blames the
-code for a fault of the machine.
+"""Tests worker processes with an analyser that says which process answers. All workers have the
+same parent. No worker runs the code that it reads, sees what it does not need, or blames the code
+for a fault of the machine.
 """
 
 import importlib
@@ -36,8 +36,8 @@ ITSELF = "analysers import serve as begin\n\ndef start(): begin('it')"
 
 @pytest.fixture
 def analyser(tmp_path, monkeypatch):
-    """Return a function that makes a module and returns how to ask it. The module says which
-    process answers and what its parent is.
+    """Return a function that makes an analyser, and returns a function that asks this analyser. An
+    answer says which process answered, and which process is its parent.
     """
 
     def make(start, control="pass"):
@@ -113,8 +113,8 @@ LOOK = "import sys; sys.path.insert(0, str(root))\n"
 
 
 def write_modules(tmp_path):
-    """Write modules that leave a mark when they run: a file, or in a sandbox the end of the
-    process.
+    """Write modules that leave a mark when they run: they write the file ``marker`` or, in a
+    sandbox, end their process.
     """
     marker = tmp_path / "marker"
     for name in ("plain", "package/__init__", "package/part", "this"):
@@ -127,7 +127,7 @@ def write_modules(tmp_path):
 @pytest.mark.usefixtures("contained")
 @pytest.mark.parametrize("start", [ITSELF, "jedi_tool import start", "success import start"])
 def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start):
-    """This holds whatever imports the modules, and whatever their names are."""
+    """This holds for every way to import a module, and for every name of a module."""
     ask = analyser(start)
     marker = write_modules(tmp_path)
     for name in ("plain", "package", "package.part", "this"):

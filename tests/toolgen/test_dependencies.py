@@ -104,16 +104,16 @@ def test_an_answer_that_repeats_itself_is_read_however_deep(part):
 
 @pytest.mark.parametrize("part", ["(", "a[", "not ", "x if y else "])
 def test_what_is_nested_deeper_than_any_code_is_read_up_to_a_depth(part):
-    """The parser's time grows with the square of the depth, and so did the number of CodeBLEU's
-    subtrees.
+    """Without a limit, the parser's time and the number of CodeBLEU's subtrees would grow with the
+    square of the depth.
     """
     assert 1500 < len(leaves(part * 9000 + "x")) < 10_000
     assert code_bleu_counts(f"return {part * 9000}x", "return x")[20] > 0
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):
-    """A prediction that does not parse also swallows the code after it, but only in
-    its own file.
+    """A prediction that does not parse swallows the code after it. This must affect only the
+    prediction's own file.
     """
     broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
     for _ in range(2):  # before and after Jedi has read ``base``
@@ -137,7 +137,7 @@ print(own_keys(root, "user.py", text, expressions(text), range(0)))
 
 
 def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
-    """Without the kit's change, parso drops the trees of old files as soon as it has 600."""
+    """Without the kit's change, parso drops the trees of old files once it has 600 trees."""
     for file in root.iterdir():
         os.utime(file, (0, 0))
     assert "self.size" in run_python(EARLIER, root, USER)

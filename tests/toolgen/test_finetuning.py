@@ -61,8 +61,8 @@ def command(base, folder, *more):
 
 @pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
 def tuned(request, bases, tmp_path_factory):
-    """Return (base, folder). The folder has the base's ToolGen variant as a whole model and as an
-    adapter; the subfolders are named after the libraries that load them.
+    """Return (base, folder). The subfolder ``transformers`` has the base's ToolGen variant as a
+    whole model, and ``peft`` has the variant as an adapter.
     """
     base = bases / request.param
     folder = tmp_path_factory.mktemp("tuned")
@@ -110,8 +110,8 @@ def test_an_adapter_has_the_new_row_of_a_full_vocabulary_and_names_its_base_rela
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_marked_form_decides_for_both_variants_which_pairs_are_left_out(bases, marked):
-    """One pair fits only without its marks. It is left out even for the base variant, which never
-    sees marks.
+    """The pair ``long`` fits only without its marks. The pair is left out even for the base
+    variant, which never sees marks.
     """
     model = load(str(bases / "gpt2"))
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)

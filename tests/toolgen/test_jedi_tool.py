@@ -53,8 +53,8 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
 
 
 def test_answers_about_real_functions_are_those_of_plain_jedi():
-    """A worker's answers, each asked for twice, must equal Jedi's answers without the changes that
-    ``install`` makes.
+    """A worker is asked each question twice. Both answers must equal Jedi's answer without the
+    changes that ``install`` makes.
     """
     repository = locate("click")
     found = extract(repository, files=[repository / "_textwrap.py", repository / "parser.py"])

@@ -1,5 +1,6 @@
 """Tests that files which should only be read are not run: neither a repository's modules, nor what
-its settings name, nor a Python in it. Each of them would leave a mark, which is also tested.
+its settings name, nor a Python in the repository. Each file would leave a mark if it were run,
+which is also tested.
 """
 
 import json
@@ -20,7 +21,7 @@ def root(tmp_path):
 
 @pytest.mark.parametrize("file", marker_repository.WAYS)
 def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
-    """This shows that a missing mark means that nothing ran."""
+    """So if another test finds no mark, nothing ran."""
     said = marker_repository.run(root, file, tmp_path / "marker")
     assert (tmp_path / "marker").exists(), said
 

@@ -32,5 +32,5 @@ def test_each_repository_of_a_corpus_has_a_licence(tmp_path):
     head = check_output(HEAD, shell=True, cwd=clones / "o--b", text=True)
     assert head.strip() in rows[1][1]
 
-    # the folders without a licence are hidden
+    # o/c has no licence file, so its folder is hidden
     assert [one.name for one in locate_all([f"{clones}/*"])] == ["o--a", "o--b"]

@@ -47,7 +47,7 @@ def replaced(body, text=USER):
 
 
 def against(root, inserted):
-    """Return pylint's messages against an inserted function. It passes if there are none."""
+    """Return pylint's messages about an inserted function; if there are none, it passes."""
     lines = inserted.line, inserted.end_line
     return relevant_messages(messages_of(root, "user.py", inserted.text, lines), inserted)
 

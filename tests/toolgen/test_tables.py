@@ -90,7 +90,7 @@ def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_
         reference_messages=[[], [], [["E1101", 3, "no late"]], []],
     )
     (one,) = alarm_rows({"m": judged}, members)
-    # only the first function fails because of false alarms alone
+    # of the three failed functions, only the first has no error but false alarms
     assert (one["value"], one["n"]) == (pytest.approx(100 / 3), 3)
     judged["messages"] = [[shape], [shape], [late], []]
     assert alarm_rows({"m": judged}, members)[0]["value"] == pytest.approx(200 / 3)
@@ -99,8 +99,9 @@ def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_
 
 
 def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fifth(frames):
-    """a and b are matched: 1 of them passes in the base, and both pass with the tool. Of all judged
-    functions, 1 of 3 and 3 of 4 pass. d has no verdict.
+    """Only a and b count: one of the two passes in the base, and both pass with the tool. Of all
+    functions with a verdict, 1 of 3 passes in the base, and 3 of 4 with the tool. In the base, d
+    has no verdict.
     """
     found = numbers(repository_rows(frames), "toolgen - base")
     assert found["succrate_matched_change_points"] == (50, 2)
@@ -145,7 +146,7 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert found["editsim_percent"][0] == 50
     assert numbers(similarity_rows(frames, {"m": list}))["bleu4"][0] != found["bleu4"][0]
     scored = numbers(corpus_rows(frames["m", "base"]), "all", fields)
-    # the metrics that `lookuplab score` shows, too
+    # these metrics are also shown by `lookuplab score`
     assert all(scored[name] == found[name] for name in ("bleu4", "codebleu"))
 
 
@@ -155,8 +156,8 @@ def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds(
     never = mark.assign(calls=0, passed=[0, 1], covered=0)
     often = mark.assign(calls=1)
     rows = equal_calls_rows("m", {"gate_0": mark, "gate_1": never}, [often, never])
-    # Each threshold is used for half of the functions. The mark's success is 1, and doubt's is 3/4;
-    # the mark's coverage is 1/2, and doubt's is 1/4.
+    # Doubt uses each of its two thresholds for half of the functions. The success is 1 with the
+    # mark and 3/4 with doubt; the coverage is 1/2 with the mark and 1/4 with doubt.
     found = [(row["condition"], row["value"], row["n"]) for row in rows]
     assert found == [("gate_0 - doubt", 25, 2)] * 2
 
@@ -166,7 +167,7 @@ def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frame
     broken = frames["m", "toolgen"].assign(failures=["E0001", "", "E0001 E0602", "E1101"])
     made = {("m", "toolgen"): SimpleNamespace(completions=ends)}
     rows = ending_rows(frames | {("m", "toolgen"): broken}, made, {"m": "T5", "other": "GPT"})
-    # 2 of 8 covered dependencies become 6, and 1 of 3 successes become 3 of 4
+    # coverage rises from 2 to 6 of 8 dependencies, and success from 1 of 3 to 3 of 4 functions
     rows += gain_rows(frames, {"m": "T5", "other": "GPT"})
     assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
         ("T5", 25, 4),

@@ -11,8 +11,8 @@ from lookuplab import work
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """Return a function that makes the files of a machine. The process's control group, and the one
-    above it, have the given limits.
+    """Return a function that makes the files of a machine in which the process's control group, and
+    the group above it, have given limits.
     """
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))

@@ -144,7 +144,7 @@ def relative(value: Any) -> Any:
 def publishable(value: Any) -> Any:
     """Return ``value`` with paths shortened, so that they reveal nothing about this machine. A path
     inside the checkout becomes relative to the checkout. Of a path outside the checkout, only the
-    file's name is kept; ``/home/me/FOLDER/*`` becomes ``FOLDER/*``.
+    file's name is kept; ``/a/FOLDER/*`` becomes ``FOLDER/*``.
     """
     return each_text(relative(value), lambda text: re.sub(r"^/.*/(?=[^/*]+(/\*?)?$)", "", text))
 

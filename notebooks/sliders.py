@@ -16,8 +16,8 @@ with needs("widgets"):
 
 
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
-    """Return a widget with one slider for each keyword, and below them ``page`` for the chosen
-    numbers. A keyword's value is the slider's (lowest, highest, step, first) number.
+    """Return a widget with one slider for each keyword. Below the sliders is the page that ``page``
+    makes for the chosen numbers. A keyword's value is (lowest, highest, step, first) of the slider.
 
     The page is redrawn at every move, so it must be cheap: it may select among stored answers, but
     not generate any.

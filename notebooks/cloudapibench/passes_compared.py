@@ -33,8 +33,9 @@ def spent(passes: Passes, retrieve: ArrayLike, column: str, retriever: Retriever
     """Return each task's expected number of tokens, (tasks,). ``column`` says which tokens are
     counted, for example "new_tokens".
 
-    The tokens of the first pass always count, because the query is made from its answer. The tokens
-    of the second pass are added where ``retrieve`` is true. Lookup and search cost no tokens.
+    The tokens of the first pass always count, because the query is made from the first answer. The
+    tokens of the second pass are added where ``retrieve`` is true. Lookup and search cost no
+    tokens.
     """
     second = outcome(passes, True, retriever, itemgetter(column))
     first = passes.first[column].to_numpy(dtype=float)

@@ -1,12 +1,12 @@
 """Makes the rows of the notebook learned_lookup, which compares lookups that a model has learned to
 ask for with lookups that a rule triggers (data/mini/ASKING.md).
 
-All models of one size answer the same tasks in the same three passes. These models are the base
-model and several models that were trained further from it. Each of them was trained on its own
-corpus, called an *arm*. In most arms, a mark stands before some APIs' names, and the model learns
-to write the mark where it needs documentation. Rows have the base model's name, and conditions name
-the arm. For example, ``share_25/errors asked`` means: the model was trained on the arm *errors*,
-and there is documentation for the quarter of the tasks in which the mark is most probable.
+All models of one size answer the same tasks in the same three passes. These models are a base model
+and models for which the base model was trained further, each on its own corpus. Such a corpus is
+called an *arm*. In most arms, a mark stands before some APIs' names, and the model learns to write
+the mark where it needs documentation. Rows have the base model's name, and conditions name the arm.
+For example, ``share_25/errors asked`` means: the model was trained on the arm *errors*, and there
+is documentation for the quarter of the tasks in which the mark is most probable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -178,9 +178,9 @@ def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
     """Return rows that compare rules for when to retrieve: valid calls, the share of lookups, and
     the tokens that are read and written per task. The retriever's precision is 50%.
 
-    Some rules decide for each task alone (``RULES``); *asked*, for example, retrieves if the mark
-    has a probability above 50%. The other rules retrieve for a fixed share of the tasks: those with
-    the most probable mark or the lowest confidence.
+    Some rules decide for each task separately (``RULES``). For example, *asked* retrieves if the
+    mark has a probability above 50%. The other rules retrieve for a fixed share of the tasks: those
+    with the most probable mark or the lowest confidence.
     """
     rows = []
     base = arms["base"].first

@@ -110,8 +110,8 @@ def part(found: pd.Series, wanted: pd.Series, clusters: pd.Series) -> Rate:
 
 def agreement_rows(frame: pd.DataFrame) -> Rows:
     """Return a row with the kappa of the two readers, and rows for each rule on each half of the
-    answers. These rows have the rule's kappa with each reader and with the readers' consensus. If
-    the consensus is taken as the truth, further rows have the rule's precision, its recall and the
+    answers. These rows have the rule's kappa with each reader and with the readers' consensus.
+    Further rows take the consensus as the truth: they have the rule's precision, its recall and the
     four counts of its confusion matrix (CONFUSION).
     """
     rows = [row(MODELS, "readers", "kappa", kappa(frame.reader1, frame.reader2, frame.cluster))]

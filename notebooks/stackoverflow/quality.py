@@ -55,8 +55,8 @@ def quality_rows(
     For each of the ``pairs`` of rankers, there are also rows of ``<measure>_change`` with the
     condition ``FIRST - SECOND``: the first ranker minus the second, paired by query. ``values``
     come from ``measured``. ``model`` is the corpus's name, for the artifact's column ``model``.
-    ``clusters`` maps a query to its cluster (such as the origin of a perturbed problem); without
-    it, queries are independent.
+    ``clusters`` maps a query to its cluster (such as the origin of a perturbed problem). By
+    default, queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
     groups = table.index.map(clusters or str)  # str: each query is its own cluster

@@ -201,8 +201,8 @@ def main(
 
     Args:
         base: The sentence-transformers model to start from: a folder, or a name on the hub.
-        duplicates: A JSON Lines file in which each line is a list of titles of one question, or
-            so-duplicates, which is downloaded.
+        duplicates: A JSON Lines file in which each line is a list of titles of one question. The
+            name so-duplicates stands for a download, which is fetched.
         output: Folder to write; must not exist.
         setting: NAME=VALUE changes one of the settings above; repeatable.
     """

@@ -155,7 +155,8 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
 
 def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str]]:
     """Return {provider: (names of packages, pattern of a path)}. A file uses a provider's SDK or
-    package if it imports one of the names or if the pattern matches its path (step 3).
+    package if it imports one of the names or if the pattern matches its path (step 3 of Appendix
+    A.2).
     """
     own = sorted({s.service.partition(".")[0] for s in index.specs if s.provider == "python"})
     known = {

@@ -40,8 +40,8 @@ class OwnApi:
 
     ``counting`` says how many files were read and how many operations are in each frequency class.
     ``left_out`` maps a reason to the number of APIs that could not be read or that no task can ask
-    for. ``share`` says in words how many operations tasks can ask for. ``warnings`` are sentences
-    that a reader of the scores has to know.
+    for. ``share`` says in words how many of the operations can be asked for. ``warnings`` are
+    sentences that a reader of the scores has to know.
     """
 
     index: ApiIndex
@@ -121,9 +121,9 @@ def main(
 
     PACKAGE is an import name (networkx, or a part of it: networkx.algorithms), the folder of a
     package, or a release (networkx==3.4), which is downloaded and not installed. The package is
-    imported in a separate process. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv
-    and tasks.jsonl. A call is valid iff it binds to the signature that Python reports. APIs that
-    cannot be read or used in a task are counted and printed.
+    imported in a separate process. The command writes index.jsonl.xz, documentation.jsonl.xz,
+    frequencies.csv and tasks.jsonl. A call is valid iff it binds to the signature that Python
+    reports. The command prints how many APIs cannot be read or cannot be used in a task, by reason.
 
     \b
     Examples:

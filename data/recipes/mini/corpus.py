@@ -510,8 +510,8 @@ def main(
     """Draw the mini profile's tasks (STEP tasks), or train the mini code models (STEP models).
 
     The tasks are the benchmark's 622 tasks, further tasks about the same APIs, and the development
-    tasks. A task's frequency is the number of calls of its API in the corpus. Rewrites the files in
-    data/mini/cloudapi.
+    tasks. A task's frequency is the number of calls of its API in the corpus. The command rewrites
+    the files in data/mini/cloudapi.
 
     The models are written as folders with their cards. There are three sizes, and one further model
     (medium-arm15): in its corpus, 15% of the documentation above usage texts lacks the API that is

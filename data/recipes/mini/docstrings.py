@@ -250,8 +250,8 @@ def fits(example: DocExample, node: ast.expr) -> bool:
         used = names(ast.parse(text))
     except SyntaxError:  # the expression spans lines and needs parentheses to stand alone
         return False
-    # for a documented class, the expression may call a method of an instance; the set-up then has
-    # the name of the class, because it makes the instance
+    # For a documented class, the expression may call a method of an instance. The name of the class
+    # is then in the set-up, which makes the instance.
     of_class = isinstance(pydoc.locate(example.object), type)
     last = re.escape(example.object.rpartition(".")[2])
     return (

@@ -364,8 +364,8 @@ def renamed(source: str, new: dict[str, str]) -> str:
 
 
 def with_target(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
-    """Yield a perturbation of the problem ``first``, whose answer is the expression ``target``.
-    Compared with the answer of ``first``, ``target`` has a different argument or a second step.
+    """Yield a perturbation of the problem ``first``. The answer of the perturbation is ``target``,
+    which has another argument than the answer of ``first``, or a second step.
 
     The values of both cases are computed again. Yield nothing if they do not differ from the old
     values and from each other.

@@ -167,12 +167,12 @@ def kind_of(name: str, key: str, answer: Any) -> str:
 
 @command()
 def main() -> None:
-    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
-    mini figures.
+    """Write the record, data/mini/record, from the stores of a cold run. The record has every
+    answer and judgement behind the mini figures.
 
     `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. If the
-    cold run covered only some papers, only the rows that the run made are replaced. Commit the
-    record together with the figures of the same run.
+    cold run covered only some papers, it replaces only rows of these papers, and rows whose
+    conditions have changed. Commit the record together with the figures of the same run.
 
     \b
     Example:

@@ -29,9 +29,9 @@ def write(stores: Path) -> None:
     All completions of one model are rows of one kind, and so are all judgements of one type
     (``kind_of``). If the run covered all papers, its rows of a kind replace all rows of that kind
     in the record. If the run covered only some papers, each row replaces only the row with the same
-    key, because other papers may have prompts for the same model. But the old rows of a kind whose
-    conditions have changed are always dropped. All other rows stay, and ``about.json`` still names
-    the runs that made them.
+    key, because other papers may have prompts for the same model. But if the conditions of a kind
+    have changed, the run's rows replace all rows of that kind. All other rows stay, and
+    ``about.json`` still names the runs that made them.
 
     Raises UserError if this Python has another version than the record's, or if the run that filled
     the stores is incomplete.

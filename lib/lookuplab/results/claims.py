@@ -9,10 +9,10 @@ verdicts on the direction are
 - *fails*: the whole interval is on the opposite side;
 - *open*: the interval contains the bound, or a row of the artifact is missing;
 - *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
-- *not testable: margin*: the claim tolerates a loss of some size, such as 5 points, but the number
-  that may fall could be smaller than that (the lower end of its interval is at most 5). Then even
-  a fall to 0 would pass. A claim gets this verdict only if all its comparisons are like this;
-  otherwise, the others decide;
+- *not testable: margin*: the claim tolerates a loss, such as 5 points, but the number that may fall
+  could itself be smaller than 5 (the lower end of its interval is at most 5). Then even a fall to 0
+  would pass. A claim gets this verdict only if this holds for all its comparisons; otherwise, the
+  other comparisons decide;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);
@@ -317,7 +317,7 @@ class JudgedClaim:
     def extremes(self) -> tuple[Comparison, Comparison]:
         """Return two comparisons: the one that is furthest from holding, which decides whether the
         claim holds, and the one that is closest to failing, which decides whether it fails.
-        Comparisons with a refused margin are left out, unless all margins are refused.
+        Refused comparisons (``is_refused``) are left out, unless all comparisons are refused.
         """
         among = [each for each in self.comparisons if not each.is_refused] or self.comparisons
         return (
@@ -499,8 +499,8 @@ def _verdicts_by_name(claim: Claim, rows: Mapping[str, list[_Row]]) -> dict[str,
 
 def _by_share(rows: list[_Row]) -> dict[str, list[_Row]]:
     """Return the rows of SHARES, grouped by the share of documented calls: {``documented share
-    1/2``: rows}. Conditions are named as in Figure 6. A model is left out if it was not trained
-    with the share 1/2, because such a model was trained with only a few of the other shares, too.
+    1/2``: rows}. Conditions are named as in Figure 6. A model that was not trained with the share
+    1/2 is left out, because it was trained with only a few shares.
     """
     whole = {row.model for row in rows if row.condition.startswith("share_0.5/")}
     found = _by_prefix([row for row in rows if row.model in whole], r"share_([\d.]+)/")

@@ -70,8 +70,8 @@ def attach(
 
 
 def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[str]:
-    """Yield an error message for each of the ``roles`` (see ``attach``) that names a model which
-    these papers do not have.
+    """Yield an error message for each of the ``roles`` (see ``attach``) whose model is in none of
+    the ``papers``.
     """
     for ours, theirs in roles.items():
         models = set(_reported().loc[_reported().paper.isin(papers), "model"])

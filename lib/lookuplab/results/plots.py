@@ -278,10 +278,10 @@ def _draw(
 
     The figure has a panel for each value of the column ``panel``. At most three panels are side by
     side, and all have the same axes. Rows with the same name in the column ``kind`` have the same
-    colour and marker. ``move`` puts marks of different names side by side. ``axis`` is "x" or "y",
-    the axis with the groups; the column of this name has each row's group or number. The numbers
-    in the column ``level`` become dashed lines. In the legend, the marker ``interval`` stands for
-    intervals, and the options in ``key`` apply to all names.
+    colour and marker. ``move`` puts marks of different names side by side. ``axis`` names the axis
+    ("x" or "y") that shows groups or a varied quantity; the column of the same name has each row's
+    group or number. The numbers in the column ``level`` become dashed lines. In the legend, the
+    marker ``interval`` stands for intervals, and the options in ``key`` apply to all names.
     """
     count = rows.panel.nunique()
     lines = -(-count // 3)  # rounded up

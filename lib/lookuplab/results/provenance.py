@@ -265,9 +265,9 @@ def saved_in(code: str) -> dict[str, str]:
 
 
 def original_notebook(artifact: str, files: Collection[Path]) -> Path:
-    """Return the original among the notebooks that save the same artifact. Files are preferred in
-    this order: in the kit's folder of notebooks, tracked by git, named after the artifact, with
-    the shortest name.
+    """Return the original among the notebooks that save the same artifact. A file in the kit's
+    folder of notebooks is preferred; among these, a file tracked by git; among these, a file named
+    after the artifact; and among these, the file with the shortest name.
     """
     known = git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 

@@ -70,7 +70,7 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of a model from the package index, as models are loaded from it."""
+        """Return the folder from which a model of the package index is loaded."""
         return paths.fetched_model(self.name)
 
 
@@ -213,7 +213,7 @@ def _snapshot(source: Source, **options: Any) -> Path:
 def _verify_and_move(source: Source, part: Path) -> Path:
     """Move the finished download ``part`` to its final path, and return this path. If size or
     sha256 are not as expected, remove the download and raise UserError. If the source states no
-    sha256, the first download decides which size and sha256 are expected of later ones.
+    sha256, all later downloads must have the size and sha256 of the first.
     """
     came = (part.stat().st_size, file_hash(part))
     expected = (source.size, source.sha256)

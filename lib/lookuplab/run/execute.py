@@ -1,4 +1,4 @@
-"""Runs notebooks: papermill's own engine executes each in an ordinary Jupyter kernel.
+"""Runs notebooks: papermill's own engine executes each notebook in an ordinary Jupyter kernel.
 
 The runner starts ``python -m lookuplab.run.execute``. This process imports the modules that most
 notebooks need, which takes several seconds. For each notebook it forks a process for papermill,

@@ -71,8 +71,8 @@ ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # A kernel is started up to this many times, because two kernels that start at once may choose the
 # same port, and then one of them fails.
 STARTS = 3
-# If at least MANY notebooks run, one process imports the modules IMPORTED, from which the processes
-# of all notebooks are forked. With fewer notebooks this hardly saves time, because it takes as long
+# If at least MANY notebooks run, one process first imports the modules IMPORTED, and then forks the
+# processes of all notebooks. With fewer notebooks this hardly saves time, because it takes as long
 # as the imports of two notebooks.
 MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
@@ -175,8 +175,8 @@ def with_own_folder(job: Job, number: int) -> Job:
 
 def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket) -> Ended:
     """Run a job with ``run_folder`` as its temporary folder. If the job does not fail, keep its
-    judged answers, its list of answers, what it printed and, last, its fingerprint in the folder of
-    the executed copy.
+    judged answers, its list of answers, its lines for the terminal and, last, its fingerprint in
+    the folder of the executed copy.
     """
     job.path_beside(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.make_folder(run_folder / "kernels" / "python3") / "kernel.json"
@@ -204,7 +204,7 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
         except OSError:
             message = f"the notebook's process died (out of memory?); see {job.path_beside('.log')}"
             failure = Failure(0, "", "ProcessDied", message, "")
-        # start the kernel again if it did not start, for which nbclient raises RuntimeError
+        # nbclient raises RuntimeError if the kernel did not start; only then is it started again
         if not failure or failure[0] or failure[2] != "RuntimeError":
             break
     lines = job.path_beside(".log").read_text("utf-8", "replace").splitlines()
@@ -317,8 +317,8 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
 
 def part_of(shard: str = "") -> Part:
     """Return this process's part of the work. ``shard`` states the part as text: "3/8" is the third
-    of eight parts. Without a shard, environment variables state which of the launched processes
-    this is: of ``accelerate launch`` or torchrun, of an ``srun``, or of a SLURM array.
+    of eight parts. Without a shard, the part follows from the environment variables that
+    ``accelerate launch``, torchrun, ``srun`` or a SLURM array sets.
 
     Raises UserError for an invalid shard, and for a launch on several machines. WORLD_SIZE alone
     does not count as a launch, because a cluster's scheduler may set it, too.

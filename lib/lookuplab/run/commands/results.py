@@ -26,8 +26,8 @@ def verify(name: str | None = None, *, profile: str = "") -> None:
     for byte. Otherwise floats may differ in the last digits. They may differ by more only where a
     near tie between two tokens changed an answer; such answers are listed. Timings are not
     compared. The exit code is 0 if nothing differs, and 1 if something does. A figure that was not
-    regenerated counts as different. The only exception, without NAME, are figures of notebooks that
-    run only on demand.
+    regenerated counts as different. There is one exception: without NAME, figures of notebooks that
+    run only on demand need not be regenerated.
 
     \b
     Examples:
@@ -127,10 +127,10 @@ def report(*, profile: str = "mini") -> None:
     """Build a static site of the last runs.
 
     The site is written to runs/report, and the path of its front page is printed. A browser can
-    open it straight from the disk. It shows every artifact with its picture, numbers, provenance
-    and verdicts on the papers' claims; every notebook; and the documentation. Artifacts are those
-    of the last run (in a fresh checkout, the committed ones). Notebooks have outputs if they ran on
-    this machine. Nothing is executed or fetched.
+    open this page straight from the disk. The site shows every artifact with its picture, numbers,
+    provenance and verdicts on the papers' claims; every notebook; and the documentation. Artifacts
+    are those of the last run (in a fresh checkout, the committed ones). Notebooks have outputs if
+    they ran on this machine. Nothing is executed or fetched.
 
     \b
     Examples:

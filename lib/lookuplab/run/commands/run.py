@@ -160,10 +160,11 @@ def reproduce(
     NAMES, every notebook, and writes figures/PROFILE/. A notebook is skipped if it has run on this
     machine, and if neither the notebook, its parameters and artifacts, nor the data, the library
     and the packages have changed since. Notebooks that measure speed (`performance`) run only if
-    they are named, one at a time whatever --jobs says. Lessons and templates (`course`, `own`) run
-    only if they are named. If a notebook fails, its cell and error are printed, the other notebooks
-    still run, and the exit code is 1. Models of the profile whose API key is not set are left out;
-    if a notebook has no other models, the command stops before anything runs.
+    they are named, one at a time whatever --jobs says. Lessons, templates (`course`, `own`) and a
+    few long notebooks run only if they are named. If a notebook fails, its cell and error are
+    printed, the other notebooks still run, and the exit code is 1. Models of the profile whose API
+    key is not set are left out; if a notebook has no other models, the command stops before
+    anything runs.
 
     With -p, a parameter is set in each of the notebooks that declare it. Figures go where
     `lookuplab run` puts them.
@@ -173,12 +174,12 @@ def reproduce(
     `python -m recipes.mini.record` writes a new record; that takes about two core-hours.
 
     With --audit, a random share of the record is drawn: of the answers of each model, and of the
-    judgements of each type. If a notebook uses a drawn answer or judgement, it generates it again.
-    The new one is then compared with the recorded one. All tokens and verdicts must be equal.
-    Log-probabilities must be equal up to their last digits, which depend on the batch and on the
-    processor. Near ties are listed. Judgements are compared only under the record's Python. The
-    exit code is 1 if something differs or, with --again, if nothing could be compared. To continue
-    an interrupted audit, repeat the command.
+    judgements of each type. A notebook that uses a drawn answer or judgement makes it anew. The
+    command compares the new answers and judgements with the recorded ones. All tokens and verdicts
+    must be equal. Log-probabilities must be equal up to their last digits, which depend on the
+    batch and on the processor. Near ties are listed. Judgements are compared only under the
+    record's Python. The exit code is 1 if something differs or, with --again, if nothing could be
+    compared. To continue an interrupted audit, repeat the command.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
     `lookuplab verify`.
@@ -264,7 +265,7 @@ def sweep(
     shard: str = "",
     scheduler: str | None = None,
 ) -> None:
-    """Execute one notebook for all given values.
+    """Execute one notebook for several values of its parameters.
 
     The notebook runs once for every combination of the values. Everything goes to one folder in
     runs/sweeps/. The file sweep.csv in this folder has all numbers, with the columns of an

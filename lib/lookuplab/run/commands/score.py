@@ -380,9 +380,9 @@ def ds1000(
     """Run answers to DS-1000 in a sandbox.
 
     Each answer is run, and then judged by the test of its problem. The process that runs an answer
-    has no access to the test, the expected result or the verdict. There is one exception: tests
-    that look at figures (Matplotlib's) share a process with the answer, so a malicious answer could
-    change them.
+    has no access to the test, the expected result or the verdict. There is one exception: the tests
+    of Matplotlib's problems look at the answer's figure. They share a process with the answer, so a
+    malicious answer could change the verdict.
 
     Each line has the fields problem_id and solution. Several lines with the same problem_id are
     samples for one problem, in order. The files of DS-1000's authors (data/*-answers.jsonl) can be

@@ -200,8 +200,8 @@ def say(line: str) -> None:
 
 
 def watched(items: Iterable[T], what: str, unit: str = "", total: int | None = None) -> Iterator[T]:
-    """Yield the items, and show a ``Progress`` that begins with ``what``. ``total``, the number of
-    items, is used only if ``items`` has no length.
+    """Yield the items, and show a ``Progress`` line that begins with ``what``. ``total``, the
+    number of items, is used only if ``items`` has no length.
     """
     size = len(items) if isinstance(items, Sized) else total
     with Progress(what, size, unit) as bar:
@@ -252,7 +252,7 @@ def spread(
         except BaseException as error:  # the thread that reads the results raises it again
             done.put((task, None, error))
 
-    # at most 256, because the pool starts all its threads at once
+    # at most 256 threads, because the pool starts all of them at once, even for a few tasks
     count = min(workers or processors(), 256)
     waiting = iter(tasks)
     running = 0

@@ -51,10 +51,10 @@ def shown_tokens(
     """Return the tokens that spell the API's name and up to ``after`` tokens that follow them, as
     in Figure 8. Each token is (text, probability, whether it counts for the confidence).
 
-    The list is empty if the completion names no API. All parts of a dotted name count. A token that
-    is only "(" does not count; a token that ends the name and opens the call, such as ``t(``, does.
-    ``code`` is the judged part of the completion: for a chat model, the text inside the backticks;
-    by default, the whole completion.
+    The list is empty if the completion names no API. All parts of a dotted name count for the
+    confidence. A token that is only "(" does not count; a token that ends the name and opens the
+    call, such as ``t(``, does. ``code`` is the judged part of the completion: for a chat model, the
+    text inside the backticks; by default, the whole completion.
     """
     written = "".join(completion.tokens)
     code = written if code is None else code

@@ -73,8 +73,8 @@ _NEXT = {place: re.compile(pattern, re.DOTALL) for place, pattern in _READ.items
 
 
 class CallExtent(NamedTuple):
-    """The extent of the first call in a text: ``text[start:paren]`` is its dotted name as written,
-    ``text[start:end]`` the whole call.
+    """The extent of the first call in a text: ``text[start:paren]`` is the call's dotted name as
+    written, ``text[start:end]`` the whole call.
 
     A position is None if the text does not reach it. ``impossible`` means that no continuation can
     turn the text into a call (a newline before ``(``, a bracket that does not match, a line break
@@ -104,8 +104,8 @@ def call_extent(text: str) -> CallExtent:
 
 class FirstCall:
     """The rule that ends an answer after its first call. ``feed`` reads the answer piece by piece
-    and returns whether the answer is over. ``found`` is the extent of the call so far. The time is
-    linear in the length of the answer.
+    and returns whether the answer is over. ``found`` is the extent of the call so far. The time for
+    reading is linear in the length of the answer.
     """
 
     name: ClassVar[str] = "first_call"  # a part of the keys of stored answers

@@ -111,8 +111,8 @@ def outcome(
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
     """Return each task's expected outcome, (tasks,), under a policy and a ``retriever``. ``of``
-    returns the outcomes in the frame of one pass; by default an outcome is 1 for a valid call, else
-    0.
+    takes the frame of one pass and returns the tasks' outcomes; by default an outcome is 1 for a
+    valid call, else 0.
 
     ``retrieve`` is the policy's mask from ``triggered``, or True to retrieve for every task. Masks
     for m thresholds, (tasks, m), give (tasks, m) outcomes.

@@ -195,7 +195,7 @@ def nest_namespaces(size: int) -> None:
 def enter_read_only(readable: list[str], wanted: list[str]) -> None:
     """Enter new namespaces. The function returns only in a grandchild of the calling process. The
     grandchild can read only SHOWN_PATHS and the paths in ``readable`` and ``wanted``, can write
-    only in memory, and has no right to change this. Raises OSError if the kernel refuses to make
+    only in memory, and cannot lift these restrictions. Raises OSError if the kernel refuses to make
     the namespaces, or if a path in ``wanted`` cannot be seen there.
     """
     enter_namespaces([*readable, *wanted])

@@ -244,7 +244,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
             verdict = {"passed": False, "error": DOWN, "stopped": True}
         error = " ".join(verdict["error"].split())  # one line
         # if an error of the program itself begins with NOT_JUDGED, it is put in parentheses, so
-        # that the outcome does not count as not judged
+        # that the outcome does not count as "not judged"
         verdict["error"] = f"({error})" if error.startswith(NOT_JUDGED) else error
         return Outcome(**verdict)
 

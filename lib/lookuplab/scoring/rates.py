@@ -99,8 +99,8 @@ def of_share(estimates: Estimates) -> tuple[Array, Array]:
     effective sample size of Korn and Graubard (1998).
 
     The effective sample size is the number of independent observations that would give the same
-    variance; if the variance is 0, it is the number of clusters. It is reduced if the variance has
-    few degrees of freedom.
+    variance; if the variance is 0, it is the number of clusters. The effective sample size is
+    reduced if the variance has few degrees of freedom.
     """
     # scipy.stats has the same functions, but takes a second to import
     from scipy.special import betainccinv, betaincinv, ndtri, stdtrit

@@ -97,8 +97,7 @@ def _rows(
         some = table if part == "all" else table[labels.eq(part).any(axis="columns")]
         perturbed = some.join(before, on=["library", "origin"], how="inner")
         for k in some.filter(like="pass_at") if len(some) else ():
-            # if ``kind`` is given, the table has changes, so their difference from 0 is what the
-            # rows state
+            # a table with a ``kind`` has changes, so its rows state the mean difference from 0
             if kind:
                 change = paired_difference(0 * some[k], some[k], some.cluster)
                 numbers = {f"{kind}_points": change}

@@ -1,5 +1,5 @@
 """Checks that every ``value [low, high]`` in prose is in a committed table, or in the comparison by
-which a claim is judged. `python docs/quoted.py` prints those that are in neither.
+which a claim is judged. `python docs/quoted.py` prints the values that are in neither.
 
 Blocks of code are not checked, because they may show output for a user's own material.
 """
@@ -21,7 +21,7 @@ TRIPLE = re.compile(rf"({NUMBER})(?:%| points| pp)? \[({NUMBER}), ({NUMBER})\]")
 
 def half_digits(*numbers: str) -> list[float]:
     """Return how far each printed number may be from the exact one: half a unit of its last digit.
-    A whole number counts as having as many decimals as the number with the most decimals.
+    A whole number is treated as if it had as many decimals as the number with the most decimals.
     """
     places = [len(number.partition(".")[2]) for number in numbers]
     return [0.5 * 10 ** -(place or max(places)) * (1 + 1e-6) for place in places]

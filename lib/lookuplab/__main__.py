@@ -1,5 +1,5 @@
 """Runs the command line for ``python -m lookuplab``, without the installed ``lookuplab`` script.
-Unlike the script, this also works if the path of the Python environment has spaces.
+The script does not work if the path of the Python environment has spaces; this module does.
 """
 
 from lookuplab.run.cli import main

@@ -131,7 +131,7 @@ def completions_of(
     of the tasks, with ``benchmark.decoding.n`` pairs for each task.
 
     ``options`` (``store``, ``progress``) are passed to ``models.complete``. Raises UserError if
-    there are no tasks, if a prompt's id is not its task's id, or if ``complete`` raises it.
+    there are no tasks, or if a prompt's id is not its task's id; and whatever ``complete`` raises.
     """
     if not len(benchmark.tasks):
         raise UserError("no tasks are selected: check the parameters that select tasks")

@@ -25,7 +25,7 @@ from typing import Any, Literal, TextIO
 
 from lookuplab.errors import UserError
 
-# the checkout: where ``lookuplab`` was installed from, or ``$LOOKUPLAB_HOME``
+# the checkout: ``$LOOKUPLAB_HOME``, by default the folder from which the library was installed
 ROOT = Path(os.environ.get("LOOKUPLAB_HOME") or Path(__file__).parents[2]).resolve()
 NOTEBOOKS = ROOT / "notebooks"
 DATA = ROOT / "data"

@@ -73,8 +73,8 @@ def processors(root: Path = Path("/")) -> int:
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """Return how many bytes this job may still allocate: the machine's free memory or, if that is
-    less, what the limit of a control group leaves.
+    """Return how many bytes this job may still allocate: the machine's free memory, or the memory
+    that the limit of a control group leaves, whichever is less.
     """
     import psutil  # slow to import
 
@@ -256,7 +256,7 @@ def spread(
     count = min(workers or processors(), 256)
     waiting = iter(tasks)
     running = 0
-    # a ThreadPool, because an interrupted caller does not wait for its threads
+    # a ThreadPool, unlike an executor, does not make an interrupted caller wait for running tasks
     with ThreadPool(count) as pool:
         while True:
             for task in islice(waiting, count - running):

@@ -81,7 +81,7 @@ def shown_tokens(
             if not counts and (after := after - 1) < 0:
                 break
             shown.append((piece, math.exp(logprob), counts))
-    # tokens after the name that have no text, such as the end of text, are not worth showing
+    # tokens after the name that have no text, such as the end-of-text token, are not worth showing
     return [token for token in shown if token[0] or token[2]]
 
 

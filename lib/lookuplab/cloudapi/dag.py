@@ -90,7 +90,8 @@ def retrieved_documents(
         )
     named = zip(tasks, first.name, strict=True)
     queries = {task.id: " ".join(key_terms(task, name, service)) for task, name in named}
-    # a task has at most ``most`` acceptable APIs, so k + ``most`` documents have k others
+    # a task has at most ``most`` acceptable APIs, so at least k of the documents are about other
+    # APIs
     ranked = api_ranker(index).rank(queries, k + most)
     hits = {}
     misses = {}

@@ -102,9 +102,9 @@ class Placeholder:
 
 
 def dtype(kind: str, *options: object) -> "Any":
-    """Return numpy.dtype(...). For the kind "O8" (objects), always return the same instance: with a
-    new instance, ``astype(str)`` of pandas < 2.2 would change the array on which it is called.
-    Pickles call this function instead of numpy's own.
+    """Return numpy.dtype(...). For the kind "O8" (objects), always return the same instance. With a
+    new instance, an array's ``astype(str)`` in pandas < 2.2 would change the array itself. Pickles
+    call this function instead of numpy's own.
     """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
@@ -336,7 +336,7 @@ def describe(error: BaseException) -> str:
 
 def fork(action: "Callable[..., object]", *arguments: object) -> int:
     """Run ``action`` in a new process, and return the process's id. The process ends with the
-    action. Its exit code is 0, or 1 if the action raises an exception.
+    action. The exit code of the process is 0, or 1 if the action raises an exception.
     """
     if child := os.fork():
         return child

@@ -89,8 +89,8 @@ def mount_memory(target: str, size: int) -> None:
 
 
 def bind_read_only(source: str) -> None:
-    """Make a path visible under the new root. It has the same name there, and is read-only. If the
-    path is a link, make the link's target visible, too.
+    """Make a path visible under the new root, read-only and with the same name. If the path is a
+    link, make the link's target visible, too.
     """
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):

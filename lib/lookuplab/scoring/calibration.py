@@ -84,8 +84,8 @@ def weighted(
 
 
 def _auroc(right: Array, wrong: Array) -> Array:
-    """Return (r,) AUROCs from the counts that ``weighted`` describes: the share of the pairs of a
-    right and a wrong answer in which the right answer has the higher confidence. Ties count half.
+    """Return (r,) AUROCs: the share of the pairs of a right and a wrong answer in which the right
+    answer has the higher confidence. Ties count half. ``weighted`` describes the arguments.
     """
     # for each level, the wrong answers below it, and half of the wrong answers at it
     below = np.cumsum(wrong, axis=1) - wrong / 2
@@ -164,7 +164,7 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
 
 
 def _aurc(right: Array, wrong: Array) -> Array:
-    """Return (r,) areas from the counts that ``weighted`` describes."""
+    """Return (r,) areas under the curve. ``weighted`` describes the arguments."""
     # reversed, because the curve begins at the highest level of confidence
     counts = (right + wrong)[:, ::-1]
     wrong = wrong[:, ::-1]

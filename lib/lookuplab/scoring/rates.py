@@ -228,7 +228,7 @@ def _numbers(
     - ``without`` are the statistics of the sample without each of the c clusters, (c, m). They are
       NaN if nothing is left.
     - ``sizes`` are the weights of the clusters in each statistic, (c, m).
-    - ``counts`` are the ``n`` of the statistics, (m,).
+    - ``counts`` are the numbers of values behind the statistics, (m,).
     """
     is_known = (sizes > 0) & np.isfinite(without)
     clusters = (sizes > 0).sum(axis=0)

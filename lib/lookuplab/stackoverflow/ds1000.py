@@ -197,8 +197,8 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     """Return the code in an answer.
 
     The variant "official" is DS-1000's post-processing, step by step: cut at ``</code>``, drop
-    every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. No
-    code is left of an answer that begins with a fence without a language.
+    every opening Python fence, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. An
+    answer that begins with a fence without a language loses all its code.
 
     The variant "repaired" takes the first fenced block (``completions.blocks``), unless the text
     before the first fence is code. It also drops the reasoning before ``</think>``, and cuts at the

@@ -201,7 +201,7 @@ class Grader:
 
 class _Queue:
     """A queue of programs. A thread takes the programs that have one set of imports, and then the
-    programs of another set, so that few imports run in several threads.
+    programs of another set, so that most imports run in only one thread.
     """
 
     def __init__(self, tasks: Iterable[tuple[str, Program]]) -> None:

@@ -1,7 +1,7 @@
 """Tests that a public parser reads whatever a user's file or text contains, or says in one line
 what is wrong.
 
-Only a few examples are tried here; `make fuzz` tries 20,000 examples of each kind.
+Only a few examples are tried here; `make fuzz` tries 20,000 examples for each parser.
 """
 
 import json

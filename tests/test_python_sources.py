@@ -1,5 +1,5 @@
-"""Tests the stated sources: Jedi and pylint see them and the repository, and no other installed
-package.
+"""Tests the pinned Python sources: Jedi and pylint see these sources and the repository, but no
+other installed package.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ def use():
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """Return a repository with a file that imports a package of the sources, and a module that is
-    on the path of this environment.
+    """Return a repository with a file that imports two modules: one is among the pinned sources,
+    and the other is only installed in this environment.
     """
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "planted.py").write_text("member = 1\n")
@@ -56,7 +56,7 @@ def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
 
 
 def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):
-    # without the cache, which lasts as long as the process
+    # call the function without its cache, which would keep the answer for the whole process
     identity = python_sources.identity.__wrapped__
     before = identity()
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))

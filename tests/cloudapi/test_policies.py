@@ -172,8 +172,8 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
     found = break_even_rows(PASSES)
     assert [one["value"] for one in found] == pytest.approx([100, 50, 0, 60])
     assert found[-1]["ci_low"] < 60 < found[-1]["ci_high"]
-    # Three tasks are valid without documents, but only two with a hit. The lines would meet at a
-    # precision of 150%.
+    # Three tasks are valid without documents, two with a hit, and none with a miss. So even hits
+    # alone are not enough: documents would break even at a precision of 150%.
     weak = HIT.assign(valid=[True, False, True, False, False, False])
     assert break_even_rows(Passes(1, FIRST, weak, MISS, None))[-1]["value"] == pytest.approx(150)
     falling = [one["value"] for one in break_even_rows(Passes(1, FIRST, MISS, HIT, None))]
@@ -225,8 +225,8 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     few, many_rows = (threshold_rows(passes, GRID, 50) for passes in (PASSES, many(500)))
     assert [row["value"] for row in few[:3]] == [0.41, 0.41, 0.6]
     assert few[0]["ci_low"] <= 0.41 <= few[0]["ci_high"]
-    # With six tasks, every other threshold may still lose at most a point. With 3,000 tasks, the
-    # interval is exact.
+    # Six tasks cannot exclude that other thresholds also lose at most a point, so the ends of the
+    # range have wide intervals. 3,000 tasks can.
     for rows, ends in (few, [(0, 0.41), (0.41, 1)]), (many_rows, [(0.41, 0.41), (0.6, 0.6)]):
         assert [(row["ci_low"], row["ci_high"]) for row in rows[1:3]] == ends
     # The numbers are the largest fall of each class. At the last threshold, both tasks of the class

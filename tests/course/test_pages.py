@@ -1,4 +1,4 @@
-"""Tests that the pages under sliders change with the numbers."""
+"""Tests that a page under sliders shows the numbers to which the sliders are set."""
 
 from lookuplab_notebooks.sliders import slide
 

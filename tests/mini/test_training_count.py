@@ -1,5 +1,5 @@
-"""Tests the logistic curve of validity over how often a model has seen an API, and the curve's
-crossings.
+"""Tests the logistic curves of validity over how often a model has seen an API, and where these
+curves cross 50% or each other.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ def test_crossings_of_known_curves():
     falling = (-1, -1)
     found = list(map(half, (alone, documented, flat, falling)))
     assert found == [4 / 1.2, 0.5 / 0.4, -np.inf, np.inf]
-    # the second curve is better than the first up to some count, always, and never
+    # in the three pairs, the second curve is better up to some count, always, and never
     pairs = (alone, documented), (falling, flat), (flat, documented)
     assert [meeting(*pair) for pair in pairs] == [3.5 / 0.8, np.inf, -np.inf]
 

@@ -103,8 +103,8 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
 
 
 def test_samples_are_the_same_at_batch_sizes_1_7_and_64(model, monkeypatch):
-    """Greedy answers are compared, too. Those of batch size 7 are compared with Transformers in
-    another test.
+    """Greedy answers are compared, too. Another test compares the greedy answers at batch size 7
+    with those of Transformers.
     """
     asked = model, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2), *PROMPTS[::2]
     expected = answers(*asked)

@@ -143,7 +143,7 @@ def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):
 
 
 class UpToAVowel:
-    """A rule that stops at a vowel. ``stop`` has a stop string that an endpoint is told, too."""
+    """A rule that stops at a vowel. ``stop`` has a stop string that is sent to an endpoint."""
 
     name = "up_to_a_vowel"
     stop = ("#",)

@@ -36,7 +36,7 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
     for kill in range(3):
         before = len(log.read_text().split())
         child = begun(ask, many_prompts(60), SAMPLED, store, log=log, seconds=0.02)
-        # kill it in the middle of a batch, each time at another place
+        # kill the process in the middle of a batch, each time at another point
         while len(log.read_text().split()) < before + 6 + kill:
             assert child.is_alive()  # it must not end before it is killed
             time.sleep(0.005)

@@ -130,8 +130,8 @@ def save(
 
 
 def save_chat(folder, vocabulary=170, width=32):
-    """Write a Llama with a chat template. Each of its tokens decodes to ASCII, so the texts of an
-    answer's tokens spell the answer.
+    """Write a Llama whose tokenizer has a chat template. Each token decodes to ASCII, so the texts
+    of an answer's tokens spell the answer.
     """
     printable = [chr(code) for code in range(33, 127)]
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
@@ -170,8 +170,8 @@ def by_request(batches):
 
 
 def assert_equal(answers, expected):
-    """Check that tokens, texts and ends are equal. Log-probabilities and margins may differ in the
-    last digits.
+    """Check that tokens, texts and finish reasons are equal. Log-probabilities and margins may
+    differ in the last digits.
     """
     assert answers.keys() == expected.keys()
     for name, answer in answers.items():

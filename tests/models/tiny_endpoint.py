@@ -98,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             given = self.response(body)
         told = {"error": {"message": said}} if said else given
-        # done before the answer is sent, because the client may then ask again at once
+        # end the request before sending the answer, after which the client may ask again at once
         with server.lock:
             server.in_flight.discard(self)  # a request that ends late may be of an earlier test
         with suppress(ConnectionError):  # the client no longer waits

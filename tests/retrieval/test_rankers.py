@@ -1,5 +1,5 @@
-"""Tests words, BM25, and ranking by code, by descriptions and by an ensemble. Values are computed
-by hand from given vectors; trained rankers are small.
+"""Tests how texts are split into words, BM25, and ranking by code, by descriptions and by an
+ensemble. Values are computed by hand from given vectors; trained rankers are small.
 """
 
 import numpy as np

@@ -63,15 +63,15 @@ def list_sources(kit, **sources):
 
 @pytest.fixture
 def entry(server):
-    """Return the fields of CONTENT on the server."""
+    """Return the entry of sources.toml for CONTENT on the server."""
     address = f"http://127.0.0.1:{server.server_port}/corpus.bin"
     return {"kind": "file", "address": address, "size": len(CONTENT), "sha256": sha256(CONTENT)}
 
 
 @pytest.fixture
 def get(kit, entry):
-    """Return a function that calls `lookuplab data get corpus` with its own sources.toml. Fields of
-    the entry can be changed.
+    """Return a function that writes a sources.toml with ``entry``, some of whose fields may be
+    changed, and then calls `lookuplab data get corpus`.
     """
 
     def call(code=0, **changed):

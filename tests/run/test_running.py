@@ -69,7 +69,7 @@ def ran(tmp_path_factory, checkout):
 
 
 def test_a_run_leaves_the_executed_copy_numbers_and_provenance(ran):
-    # the notebook uses one thread, although the environment allows three, and no numexpr
+    # the environment allows three threads, but the notebook uses one; it does not use numexpr
     assert ran.printed[0] == "1 False"
     assert "written: figures/mini/demo/counts.csv" in ran.printed
     copy = nbformat.read(ran.root / "runs/mini/demo/counts.ipynb", as_version=4)

@@ -65,7 +65,7 @@ def keep(job, *asked):
 
 
 def sums(wrong):
-    """Return a model's answers to six sums. It fails the sums whose numbers are in ``wrong``."""
+    """Return a model's answers to six sums. The sums whose numbers are in ``wrong`` are wrong."""
     given = {}
     for n in range(6):
         text = MARKUP if n in wrong else str(2 * n)
@@ -220,8 +220,8 @@ def test_a_file_without_a_verdict_for_each_id_is_refused_in_a_line(kit, tmp_path
     assert said.count("\n") == 1 and why in said
 
 
-# task -> (the model's confidence, whether the answer is right without a document, with the right
-# one, with a wrong one)
+# {task: (the model's confidence, and whether the answer is right without a document, with the right
+# one, and with a wrong one)}
 SURE = {"aws/a": (0.4, 0, 1, 0), "aws/b": (0.6, 1, 1, 0), "aws/c": (0.9, 1, 0, 0)}
 DECLARED = 'profile = "mini"\ntasks = 3\nthreshold = 0.8\nprecision = 50'
 CSV = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value\n"

@@ -116,9 +116,7 @@ def test_what_only_other_programs_import_is_not_there(server, name):
 
 
 def test_no_module_of_the_server_shows(server, run_python, tmp_path):
-    """Importing any package of the standard library brings exactly the modules that it brings in a
-    fresh process.
-    """
+    """An import of any package of the standard library loads what it loads in a fresh process."""
     fresh = run_python(SUBMODULES + "print(found)", cwd=tmp_path)
     difference = "{name for name in found if found[name] != expected[name]} or ''"
     one = solving(f"{SUBMODULES}expected = {fresh}\nassert found == expected, {difference}")

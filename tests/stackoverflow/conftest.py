@@ -1,4 +1,4 @@
-"""Lets the tests in this folder import the problems in it and write them to files."""
+"""Provides the problems of ``written_problems``, also as files."""
 
 import json
 
@@ -31,5 +31,5 @@ def written_file(tmp_path):
 
 @pytest.fixture
 def problems(written_file):
-    """Return the three problems."""
+    """Return the three problems that ``written_file`` writes by default."""
     return load_problems(written_file())

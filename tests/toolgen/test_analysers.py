@@ -205,7 +205,7 @@ except OSError: pass"""
 
 @pytest.mark.parametrize("code", [LIMITED, BROKEN])
 def test_what_an_analyser_takes_for_the_code_s_fault_is_the_machine_s(who, code):
-    """If memory is missing or a file cannot be read, pylint reports a syntax error."""
+    """If memory runs out or a file cannot be read, pylint reports a syntax error in the code."""
     with pytest.raises(WorkerLost, match="error on this machine: "):
         who(code)
     who("try: open('nowhere')\nexcept OSError: pass")

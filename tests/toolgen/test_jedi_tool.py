@@ -117,7 +117,7 @@ def test_importing_the_package_leaves_jedi_as_it_is(run_python):
 
 @pytest.mark.parametrize("home", ["/dev/null", "read-only"])
 def test_a_home_that_cannot_be_written_changes_no_answer(tmp_path, run_python, home):
-    """Jedi would store the syntax trees of the files that it reads in the home folder."""
+    """Jedi would store syntax trees in the home folder."""
     (tmp_path / "module.py").write_text("import json\n")
     (tmp_path / "read-only").mkdir(mode=0o500)
     code = (

@@ -21,7 +21,7 @@ def root(tmp_path):
 
 @pytest.mark.parametrize("file", marker_repository.WAYS)
 def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
-    """So if another test finds no mark, nothing ran."""
+    """Because every file can leave its mark, a missing mark means that the file did not run."""
     said = marker_repository.run(root, file, tmp_path / "marker")
     assert (tmp_path / "marker").exists(), said
 

@@ -55,7 +55,7 @@ def tokenizer(request):
 
 
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
-    """The base variant, whose vocabulary has no mark, is spelled exactly, too."""
+    """Functions for the base variant, whose vocabulary has no mark, are spelled exactly, too."""
     bare = PAIR.unmarked()
     end = tokenizer.eos_token_id
     for kind in KINDS:

@@ -57,8 +57,8 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """The bad line is the text before the bar. If the text begins with "+", the bad line is a good
-    line that is changed in the given field.
+    """The text before the bar is the bad line. If the text begins with "+", it is a field that
+    makes a good line bad.
     """
     line, words = bad.split(" | ", 1)
     line = GOOD | json.loads(line[1:]) if line[0] == "+" else line

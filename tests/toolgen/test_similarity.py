@@ -1,5 +1,5 @@
 """Tests the similarity of a generated function and its reference against values computed by hand
-and against the named packages.
+and against those of other packages.
 """
 
 import inspect

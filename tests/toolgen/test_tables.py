@@ -1,5 +1,5 @@
-"""Tests Tables II and III: values computed by hand, paired differences, intervals over
-repositories, and how they are shown.
+"""Tests the rows of Tables II and III: values computed by hand, paired differences, and intervals
+over repositories.
 """
 
 from io import StringIO

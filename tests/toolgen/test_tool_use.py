@@ -148,7 +148,7 @@ BEGUN = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3, "z": 0.0
 def test_a_mark_is_answered_with_the_rest_of_names_that_begin_as_the_text_ends(
     write, table, answers, text, asked, marks
 ):
-    """If the tool offers no name that begins in this way, the row goes on freely."""
+    """If the tool offers no name that begins in this way, the model continues freely."""
     written = write(table, ToolUse(), *answers)
     assert (written.text, written.asked, written.marks) == (text, asked, marks)
 

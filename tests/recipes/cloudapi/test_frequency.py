@@ -73,7 +73,8 @@ def test_sdk_sources_are_known_by_their_path():
     assert count(files.items(), INDEX)[1]["SDK source"] == len(sdks.split())
 
 
-# A repository's owner is not part of the path, so it does not make a file specific to a provider.
+# Only the repository's name becomes part of the path. The owner does not, so "aws-samples" does not
+# make the file one of AWS's own.
 ROWS = [
     {"path": "boto/a", "content": "f.encrypt()"},
     {"content": "\ufeffg()", "repo_name": "aws-samples/b"},

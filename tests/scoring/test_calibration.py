@@ -70,7 +70,7 @@ def test_aurc_is_the_mean_risk_over_the_coverage():
     found = aurc_interval(CORRECT[::-1], CONFIDENCE[::-1], APART)
     assert found.value == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert found.low < found.value < found.high
-    # the risk is averaged over the possible orders of answers with equal confidence
+    # answers with equal confidence are added in one step, here from coverage 1/4 to 1
     found = aurc_interval([True, False, True, False], [0.9, 0.5, 0.5, 0.5], APART)
     assert found.value == pytest.approx(0.5 * 0.75)
 

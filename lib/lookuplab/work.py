@@ -39,8 +39,8 @@ SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 
 def shard() -> tuple[int, int]:
     """Return this process's number, counted from 0, and the number of processes that share the
-    work: the processes of ``accelerate launch``, or those with a ``--shard``. A single process gets
-    (0, 1).
+    work: the processes of ``accelerate launch``, or those that were started with ``--shard``. A
+    single process gets (0, 1).
     """
     number, count = os.environ.get(SHARE_VARIABLE, "0/1").split("/")
     return int(number), int(count)

@@ -1,8 +1,8 @@
 """Reads the specifications of APIs. A specification contains an API's provider, service, client and
 name, its parameters and its description (Appendix A.2, steps 2 and 4).
 
-The committed index has one JSON line for every AWS operation and every Azure method. With it, no
-SDK needs to be installed.
+The committed index has one JSON line for every AWS operation and every Azure method. Because the
+index is committed, no SDK needs to be installed.
 """
 
 import lzma

@@ -50,7 +50,8 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
     """Return the ranks of the relevant documents. ``lines`` has a tuple (scores, indices, number)
     for each query:
 
-    - scores: (m,) floats, one per document; higher is better. A document with -inf is not ranked.
+    - scores: (m,) floats, one per document; higher is better. A document with the score -inf is not
+      ranked.
     - indices: the indices of the relevant documents in the scores.
     - number: how many relevant documents exist, ranked or not.
     """

@@ -8,9 +8,9 @@ messages. Each message is a length in four bytes, followed by that many bytes of
 The server is a stack of processes. Each was forked from the process below it, and has run one more
 import. Only the top process answers. The caller repeats ``{"imports": ["import numpy"]}`` until the
 answer is true. If the top process lacks a requested import, it forks a process that runs the first
-missing import and becomes the top. If the top process has an import that is not requested, it ends,
-and the process below becomes the top. When the answer is true, the top process has exactly the
-requested imports.
+missing import and becomes the top. If the top process has an import that is not requested, the top
+process ends, and the process below becomes the top. When the answer is true, the top process has
+exactly the requested imports.
 
 The message ``{"run": seed}`` is followed by a message with the text of a program that tests a
 solution. The top process forks two processes, the *tester* and the *solver*. The tester reads the
@@ -110,8 +110,8 @@ def dtype(kind: str, *options: object) -> "Any":
 
 
 def storage(content: bytes) -> "Any":
-    """Return the storage of a tensor's numbers. ``content`` is what the pickle has for this
-    storage. This function replaces torch's own, which would unpickle objects of any class.
+    """Return the storage of a tensor's numbers. ``content`` is the data of the storage in the
+    pickle. This function replaces torch's own, which would unpickle objects of any class.
     """
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 

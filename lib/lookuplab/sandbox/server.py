@@ -216,8 +216,8 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         return outcome
 
     def _shortages(self) -> list[str]:
-        """Return a text such as "processes 32 of 64" for each resource of which a program gets less
-        on this machine than ``self.limits`` allows.
+        """Return a text such as "processes 32 of 64" for each resource that this machine limits
+        more strictly than ``self.limits``.
         """
         less = []
         for name, kind in namespaces.LIMITS.items():

@@ -27,7 +27,7 @@ from lookuplab.errors import UserError
 LEVEL = 0.95
 TAIL_PROBABILITY = (1 - LEVEL) / 2
 # The jackknife computes at most this many leave-one-out samples at once, because its array of
-# weights has one row of n weights for each of them.
+# weights has a row of n weights for each sample.
 LEFT_OUT_AT_ONCE = 1_000
 # a variance below NOTHING is only a rounding error; TINY avoids division by 0
 NOTHING, TINY = 1e-15, 1e-300

@@ -137,9 +137,9 @@ class Grader:
         """
         fields = {"program": program.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # The store may have older verdicts of version 3 on programs that draw, with keys without
-        # this field. These verdicts must not be found: the programs ran in two processes, where
-        # even right answers failed.
+        # The store may have older verdicts of version 3 on programs that draw, whose keys lack this
+        # field. These verdicts must not be found: the programs ran in two processes, where even
+        # right answers failed.
         if program.draws:
             fields["processes"] = 1
         ending = key_suffix(self.sandbox != "none")

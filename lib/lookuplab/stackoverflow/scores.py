@@ -37,7 +37,7 @@ def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """Return the table ``after`` with changes in place of pass@k: each problem's pass@k in
     ``after`` minus its pass@k in ``before``. Problems that are not in both tables are left out.
 
-    Both tables come from ``solved``, or both from this function.
+    Either both tables come from ``solved``, or both come from this function.
     """
     less = (after.filter(like="pass_at") - before.filter(like="pass_at")).dropna()
     return after.loc[after.index.isin(less.index)].assign(**less)

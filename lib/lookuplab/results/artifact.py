@@ -80,7 +80,7 @@ class Artifact:
         timed: bool = False,
     ) -> pd.DataFrame:
         """Write ``<name>.csv`` and ``<name>.json``, and return the rows as written. Print the path
-        of the CSV, and how many answers of this kernel's models are empty or cut off.
+        of the CSV, and how many of the answers in this kernel are empty or cut off.
 
         ``frame`` has one row per number. The columns model, condition, metric and value are
         required. The columns ci_low, ci_high, n, clusters (the number of clusters among the n
@@ -173,8 +173,8 @@ class Artifact:
 
     def tell(self, text: str) -> "Markdown":
         """Write ``text``, the result in words, to ``<name>.txt``, from which RESULTS.md quotes it.
-        The n of the quoted numbers is appended. Return the text as Markdown, for the notebook to
-        show.
+        The sample sizes (n) of the quoted numbers are appended. Return the text as Markdown, for
+        the notebook to show.
 
         Addresses of models and paths of this machine are shortened, as in pictures.
         """
@@ -294,10 +294,8 @@ def side_by_side(
     digits: int | None = None,
 ) -> pd.DataFrame:
     """Return a table of texts (see ``readable``) with one line per model and condition and one
-    column per metric. Lines and columns are in the order in which they occur in ``rows``.
-
-    ``metrics`` selects and orders the columns. If a row has the paper's value, its text shows this
-    value after ours.
+    column per metric, both in order of appearance in ``rows``. ``metrics`` selects and orders the
+    columns instead. If a row has the paper's value, the row's text shows this value after ours.
     """
     table = pd.DataFrame(rows)
     if metrics and len(table):

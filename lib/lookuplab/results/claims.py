@@ -201,7 +201,7 @@ class _Row(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The model and the condition that identify a number, because a claim has only one metric."""
+    """The model and the condition that identify a number of a claim, which has only one metric."""
 
     model: str
     condition: str
@@ -281,7 +281,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim with its comparisons on our numbers.
+    """A claim and its comparisons, which are made on our numbers.
 
     - ``at_floor``: all models are too weak for the claim.
     - ``is_run``: the artifact exists and has rows.
@@ -412,8 +412,8 @@ def published_claim(claim: Claim) -> Claim | None:
 
 
 def rows_in(folder: Path) -> Callable[[str], list[_Row]]:
-    """Return a function that returns the rows of an artifact (``paper/name``) in a folder; [] if
-    there is no such artifact. Each file is read once.
+    """Return a function that returns the rows of an artifact (``paper/name``) in a folder, or [] if
+    the artifact does not exist. Each file is read once.
     """
 
     @cache
@@ -702,7 +702,7 @@ def _compare(
 ) -> Comparison:
     """Return the ``planned`` comparison with its numbers, or unchanged if a number is missing.
 
-    ``numbers`` are the rows of the claim's metric, and ``changes`` are from ``_changes``.
+    ``numbers`` has the rows of the claim's metric, and ``changes`` is the result of ``_changes``.
     ``printed`` is the paper's number if the claim states one.
     """
     found = [numbers[cell] for cell in planned.cells if cell in numbers]

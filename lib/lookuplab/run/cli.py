@@ -38,8 +38,8 @@ SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 class Command(click.Command):
     """A command made from a function. Types and defaults come from the function's signature: a
     ``Literal`` becomes a choice, a ``tuple`` an option that may be given several times, and a
-    ``bool`` a flag. The docstring is the help text; its last part, ``Args:``, describes the
-    options.
+    ``bool`` a flag. The docstring up to ``Args:`` is the command's help text, and the part after
+    ``Args:`` describes the options.
     """
 
     def __init__(self, name: str | None, callback: Callable[..., None], **_options: Any):
@@ -72,9 +72,10 @@ class Command(click.Command):
 
 
 def keep_inputs(output: Path, given: Iterable[Any]) -> None:
-    """Raise UserError if one of the ``given`` values (paths, texts, or tuples of these) names the
-    existing file ``output``, perhaps by another path or through a link, or names a folder in which
-    ``output`` is a Python file.
+    """Raise UserError if the existing file ``output`` is an input of the command. ``given`` are the
+    values of the other parameters: paths, texts, or tuples of these. ``output`` is an input if a
+    value names the same file (also by another path or a link), or if ``output`` is a Python file in
+    a folder that a value names.
     """
     for value in given:
         if isinstance(value, tuple):
@@ -260,8 +261,8 @@ for file in Path(__file__).with_name("commands").glob("*.py"):
 
 def main() -> None:
     """Run the console script."""
-    # A relative path in LOOKUPLAB_STORE starts at $PWD. A notebook's kernel works in another
-    # folder, but inherits $PWD.
+    # A relative path in LOOKUPLAB_STORE is relative to $PWD. A notebook's kernel works in another
+    # folder, but inherits this variable.
     os.environ["PWD"] = os.getcwd()
     with stoppable():
         cli(prog_name="lookuplab")

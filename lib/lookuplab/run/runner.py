@@ -135,7 +135,7 @@ def starter(
     theirs.close()
     yield ours
     # There is no ``finally`` here, so the socket stays open after an interrupt. If it were closed,
-    # a thread that still uses it would fail, and remove its folder while this process exits.
+    # a thread that still uses it would fail, and remove the run's folder while this process exits.
     ours.close()
     process.wait()
 

@@ -22,7 +22,7 @@ from lookuplab.work import watched
 def data() -> None:
     """Fetch data; count APIs and mark functions.
 
-    Downloads are those named in data/sources.toml.
+    The file data/sources.toml describes the downloads.
 
     \b
     Examples:

@@ -66,8 +66,8 @@ def run(
 ) -> None:
     """Execute one notebook under a profile.
 
-    NOTEBOOK is the name of a notebook, or the name of a table or figure that it makes (optionally
-    with the folder: `paper/name`), or a path. Figures, numbers and provenance go to
+    NOTEBOOK is the path of a notebook, its name, or the name of a table or figure that the notebook
+    makes. A name may begin with the folder: `paper/name`. Figures, numbers and provenance go to
     figures/PROFILE/. With -p they go to runs/figures/PROFILE/, so that your own parameters never
     replace the committed numbers; in the paper profile, if -p changes only models, they go to
     figures/paper/MODEL/. The executed copy of the notebook is kept below runs/. Unknown parameters
@@ -157,14 +157,13 @@ def reproduce(
     """Execute every notebook, or only some.
 
     The command executes NAMES (papers, notebooks, or tables and figures that they make) or, without
-    NAMES, every notebook, and writes figures/PROFILE/. A notebook is skipped if it has run on this
-    machine, and if neither the notebook, its parameters and artifacts, nor the data, the library
-    and the packages have changed since. Notebooks that measure speed (`performance`) run only if
-    they are named, one at a time whatever --jobs says. Lessons, templates (`course`, `own`) and a
-    few long notebooks run only if they are named. If a notebook fails, its cell and error are
-    printed, the other notebooks still run, and the exit code is 1. Models of the profile whose API
-    key is not set are left out; if a notebook has no other models, the command stops before
-    anything runs.
+    NAMES, every notebook, and writes figures/PROFILE/. A notebook is skipped if it is up to date:
+    it has run on this machine, and its code, parameters, artifacts, data, library and packages have
+    not changed since. These notebooks run only if they are named: lessons and templates (`course`,
+    `own`), a few long ones, and those that measure speed (`performance`; one at a time whatever
+    --jobs says). If a notebook fails, its cell and error are printed, the other notebooks still
+    run, and the exit code is 1. Models of the profile whose API key is not set are left out; if a
+    notebook has no other models, the command stops before anything runs.
 
     With -p, a parameter is set in each of the notebooks that declare it. Figures go where
     `lookuplab run` puts them.

@@ -41,7 +41,7 @@ def test_a_process_that_ran_out_of_memory_stores_and_shows_nothing(run_python):
     """This also holds if a parser reported the failed allocation as a syntax error."""
     code = """
 import resource
-from lookuplab.errors import check_memory
+from lookuplab.work import check_memory
 from lookuplab.models.store import AnswerStore
 store = AnswerStore(False)
 store.add({"a": 1})

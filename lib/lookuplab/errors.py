@@ -5,7 +5,6 @@ errors that are not bugs into messages for the user.
 import difflib
 import errno
 import re
-import resource
 import shlex
 import sys
 from collections.abc import Collection, Iterator
@@ -24,10 +23,6 @@ _NO_MEMORY = re.compile(
     r"|can't start new thread|out of memory"
 )
 NO_MEMORY = "not enough memory; raise the limit (`ulimit -v`) or free some, then run again"
-# the limits that ``ulimit -v`` and ``ulimit -d`` set
-_MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-# in bytes; an allocation may have failed if the process's peak memory came this close to the limit
-MARGIN = 32 << 20
 
 
 class UserError(Exception):
@@ -67,27 +62,6 @@ def check_choice(what: str, value: object, choices: Collection[object], others: 
 def no_memory(text: str) -> bool:
     """Return whether ``text``, an error's type and message, says that memory ran out."""
     return _NO_MEMORY.search(text) is not None
-
-
-def check_memory() -> None:
-    """Raise MemoryError if this process has reached its limit of memory (``ulimit -v``).
-
-    In such a process, a parser may have reported a failed allocation as a syntax error. Answers
-    from the process must therefore be neither stored nor shown.
-    """
-    limit = min(
-        (
-            one
-            for kind in _MEMORY_LIMITS
-            if (one := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY
-        ),
-        default=0,
-    )
-    if limit:
-        with open("/proc/self/status") as file:
-            (peak,) = (int(line.split()[1]) << 10 for line in file if line.startswith("VmPeak:"))
-        if peak > limit - MARGIN:
-            raise MemoryError(f"this process may use {limit >> 20} MB")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import atexit
 import math
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -35,6 +36,8 @@ R = TypeVar("R")
 # environment variable, set by the runner; numbers begin at 0, so "1/4" is the second of four
 # processes
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
+# in bytes; an allocation may have failed if the process's peak memory came this close to the limit
+MARGIN = 32 << 20
 
 
 def shard() -> tuple[int, int]:
@@ -86,6 +89,21 @@ def free_memory(root: Path = Path("/")) -> int:
             # only anonymous memory counts as used; the kernel releases cached files when needed
             left.append(int(limit) - int(fields["anon"]))
     return int(max(0, min(left)))
+
+
+def check_memory() -> None:
+    """Raise MemoryError if this process has reached its limit of memory (``ulimit -v``).
+
+    In such a process, a parser may have reported a failed allocation as a syntax error. Answers
+    from the process must therefore be neither stored nor shown.
+    """
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    limit = min((one for one in limits if one != resource.RLIM_INFINITY), default=0)
+    if limit:
+        with open("/proc/self/status") as file:
+            (peak,) = (int(line.split()[1]) << 10 for line in file if line.startswith("VmPeak:"))
+        if peak > limit - MARGIN:
+            raise MemoryError(f"this process may use {limit >> 20} MB")
 
 
 def _limits(name: str, root: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ no weights are loaded and nothing is written.
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
 process first generates the answers to its own share of the prompts. Then it generates answers from
 the shares of other processes, if these have not made them yet (``next_keys``). Judgements are
-divided in the same way (``AnswerStore.pending_tasks``).
+divided by the same rule (``store.turn``).
 """
 
 import csv
@@ -26,7 +26,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR_TIE_MARGIN
-from lookuplab.models.store import ANSWERS, CompletionStore, canonical, digest, key_suffix, log_file
+from lookuplab.models.store import (
+    ANSWERS,
+    CompletionStore,
+    canonical,
+    digest,
+    key_suffix,
+    log_file,
+    turn,
+)
 from lookuplab.work import Progress, shard
 
 # part of the key of each stored answer; increase it whenever a change of the code changes the
@@ -356,18 +364,13 @@ def next_keys(left: Sequence[str]) -> list[str]:
     of its own share or, once this share is done, at most OTHERS keys from the shares of other
     processes. A single process gets all keys at once.
 
-    Each process goes through the shares of others in a different order, so few answers are
-    generated twice. All samples of a prompt belong to the same share.
+    All samples of a prompt belong to the same share.
     """
-    number, count = shard()
-
-    def prompt(key: str) -> str:
-        return key.split("/")[1]
-
-    own = [key for key in left if int(prompt(key), 16) % count == number]
-    others = sorted(left, key=lambda key: digest(f"{number} {prompt(key)}"))
+    turns = {key: turn(key.split("/")[1]) for key in left}
+    own = [key for key in left if not turns[key]]
     # each process takes at most its share of what is left
-    return own or others[: max(1, min(OTHERS, len(left) // count))]
+    most = max(1, min(OTHERS, len(left) // shard()[1]))
+    return own or sorted(left, key=turns.__getitem__)[:most]
 
 
 def unfinished_answers() -> list[str]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+from tokenizers.decoders import DecodeStream
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
@@ -43,7 +44,7 @@ from lookuplab.models.completions import Batches, Completion, Decoding, Prompt, 
 from lookuplab.models.fast import Fast, Packed
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
-from lookuplab.models.tokens import TAIL, Constraint, Lost, decode, speller
+from lookuplab.models.tokens import TAIL, Constraint, Lost
 from lookuplab.work import say
 
 if TYPE_CHECKING:
@@ -199,8 +200,8 @@ class DecodingRow:
     ``ids`` are the tokens of the prompt, and ``dropped`` is the number of tokens that truncation
     removed from it. ``before`` are the tokens that the answer continues: those of the prompt, or []
     for an encoder-decoder. The answer ends after ``limit`` tokens at the latest.
-    ``make_constraint`` makes the row's constraint, if it has one. ``given`` are the tokens of an
-    answer that is only scored.
+    ``make_constraint`` makes the row's constraint, if it has one. If the answer is only scored,
+    ``given`` are its tokens, and ``text`` is its text.
     """
 
     prompt: Prompt
@@ -211,15 +212,17 @@ class DecodingRow:
     limit: int
     make_constraint: Callable[[], Constraint | None]
     given: list[int] = field(default_factory=list)
+    text: str = ""
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
         """Reset the answer to its empty state. Called before the first token, and again if memory
         ran out.
         """
-        self.tokenizer = tokenizer
+        self.tokenizer = tokenizer.backend_tokenizer
         self.tail = self.before[-TAIL:]
         self.over = decoding.stopper()
-        self.spell = speller(tokenizer, self.tail)
+        # decodes one token after another; holds an incomplete character back until it is complete
+        self.stream = DecodeStream(ids=self.tail, skip_special_tokens=True)
         self.constraint = self.make_constraint()
         self.lost: Lost | None = None
         self.margin = math.inf
@@ -239,7 +242,7 @@ class DecodingRow:
 
         A special token or an incomplete character adds no text.
         """
-        piece = self.spell(token) or ""
+        piece = self.stream.step(self.tokenizer, token) or ""
         self.tokens.append(token)
         self.logprobs.append(logprob)
         self.pieces.append(piece)
@@ -258,16 +261,17 @@ class DecodingRow:
         last token gets U+FFFD as its text.
         """
         if not self.pieces[-1]:
-            start, whole = decode(self.tokenizer, [self.tail, self.tail + self.tokens])
+            rows = [self.tail, self.tail + self.tokens]
+            start, whole = self.tokenizer.decode_batch(rows, skip_special_tokens=True)
             self.pieces[-1] = whole[len(start) + len("".join(self.pieces)) :]
         return Completion(
             self.prompt.id,
             self.sample,
-            "".join(self.pieces),
+            self.text or "".join(self.pieces),  # a given text may be a special token
             tuple(self.pieces),
             tuple(self.tokens),
             tuple(self.logprobs),
-            self.finish_reason,
+            "scored" if self.given else self.finish_reason,
             len(self.ids),
             self.dropped,
             None if self.margin == math.inf else self.margin,

@@ -12,13 +12,13 @@ import re
 import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lookuplab import work
+from lookuplab import paths, work
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.completions import (
     Batches,
@@ -36,9 +36,7 @@ from lookuplab.models.names import (
     is_mini,
     is_model,
     mini_models,
-    model_files,
     model_folder,
-    model_hash,
     split_revision,
     table_name,
 )
@@ -65,6 +63,17 @@ UNUSED = re.compile(
     r"rotary_emb|inv_freq|position_ids|\.(attn|attention)\.(masked_)?bias$|\.[kv]_scale$"
     r"|(^|\.)(v_head|value_head|score|classifier|pooler|cls|mtp\w*|medusa\w*|eagle\w*|draft\w*)\."
     r"|(^|[._])(vision|visual|image|audio|multi_modal|mm_projector)"
+)
+# files in a checkpoint's folder that are not part of the model: output of training and evaluation,
+# hidden files, documents and notes, and weights in formats that Transformers does not read
+NOT_CONTENT = re.compile(
+    r"""(?ix) \. .* | card\.json | .* ( results? | metrics | state | args ) \.json
+    | ( training_args | optimizer | scheduler ) .* | rng_state .* | events\.out .* | latest
+    | ( license | notice | readme | use_policy | makefile ) .* | zero_to_fp32\.py
+    | (?! .* ( vocab | merges | dict ) ) .* \.txt
+    | .* \. ( md | log | csv | tsv | out | err | png | jpe?g | gif | svg | pdf | html | ipynb | toml
+    | ya?ml | sh | tmp | bak | orig | lock | db | ini | pth? | zip | gz | tar | parquet | npy | h5
+    | msgpack | ot | onnx | gguf )"""
 )
 LONG = 2048  # memory must suffice for a prompt and an answer of this many tokens in all
 # A model is put on one GPU only if the GPU's free memory is at least this many times the size of
@@ -134,7 +143,8 @@ class LocalModel:
 
     def __post_init__(self) -> None:
         self.name, folder, own = table_name(self.place), model_folder(self.place), mini_models()
-        if is_mini(self.place):
+        self.is_mini = is_mini(self.place)
+        if self.is_mini:
             if self.place not in own:
                 names = ", ".join(own) or "none yet: run `python -m recipes.mini.corpus models`"
                 raise UserError(f"no mini model {self.place!r}; there are: {names}")
@@ -296,7 +306,7 @@ class LocalModel:
         if "OMP_NUM_THREADS" not in os.environ:
             # In a mini model, which is small, several threads would mostly wait for each other. If
             # other programs run at the same time, the threads would even wait for minutes.
-            most = 1 if is_mini(self.place) else work.processors()
+            most = 1 if self.is_mini else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = self._read(
@@ -521,13 +531,11 @@ class LocalModel:
         completions with these log-probabilities, in any order.
 
         The continuation is generated like an answer, under a constraint that allows nothing else.
-        In a completion, ``text`` is the continuation, and ``finish_reason`` is ``"scored"``. Raises
-        UserError if prompt and continuation together are too long.
+        Raises UserError if prompt and continuation together are too long.
         """
         from lookuplab.models.decoding import DecodingRow
 
         rows = []
-        texts = {}
         for prompt, text in pairs:
             ids = self._encode(prompt)
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -538,17 +546,14 @@ class LocalModel:
                 added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
                 self.fit(prompt.id, ids + added[1:], Decoding())
             if added:
-                texts[prompt.id] = text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
-                rows.append(DecodingRow(prompt, 0, ids, 0, before, len(added), dictate, added))
+                rows.append(
+                    DecodingRow(prompt, 0, ids, 0, before, len(added), dictate, added, text)
+                )
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
         rows.sort(key=lambda row: (-len(row.ids), row.prompt.id))
-        for batch in self._write(rows, Decoding(), frozenset()):
-            yield [
-                replace(completion, text=texts[completion.id], finish_reason="scored")
-                for completion in batch
-            ]
+        yield from self._write(rows, Decoding(), frozenset())
 
     def _encode(self, prompt: Prompt) -> list[int]:
         """Return the tokens of the prompt. For a chat model, the prompt is first put into the chat
@@ -613,3 +618,35 @@ class LocalModel:
         first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []
         room = max(1, context - decoding.max_new_tokens) - len(first)
         return first + ids[len(ids) - room :]
+
+
+def model_hash(folder: Path) -> str:
+    """Return a hash over the names and contents of a model's files (``model_files``)."""
+    return paths.folder_hash(folder, model_files(folder), "content")
+
+
+def model_files(folder: Path) -> list[Path]:
+    """Return the files of a checkpoint or adapter that Transformers and PEFT may read. These are
+    the files directly in ``folder``, except those that match ``NOT_CONTENT``, and the chat
+    templates in the subfolder ``additional_chat_templates``. Other subfolders (``runs``,
+    ``checkpoint-500``, ``original``) are not part of the model.
+
+    Raises UserError for a file that cannot be read, such as a broken link, and for a Git LFS
+    pointer.
+    """
+    places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
+    files = [
+        file for file in sorted(places) if not (file.is_dir() or NOT_CONTENT.fullmatch(file.name))
+    ]
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                begins = stream.read(23)
+        except OSError as error:
+            link = " (a broken link)" if file.is_symlink() else ""
+            raise UserError(f"cannot read {file}{link}: {error.strerror}") from None
+        if begins == b"version https://git-lfs":
+            raise UserError(
+                f"{file} is a Git LFS pointer without the content: run `git lfs pull` there"
+            )
+    return files

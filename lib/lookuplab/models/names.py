@@ -30,17 +30,6 @@ FORMS = (
 )
 # options whose values are always text, even if they look like numbers (?revision=2024)
 TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
-# files in a checkpoint's folder that are not part of the model: output of training and evaluation,
-# hidden files, documents and notes, and weights in formats that Transformers does not read
-NOT_CONTENT = re.compile(
-    r"""(?ix) \. .* | card\.json | .* ( results? | metrics | state | args ) \.json
-    | ( training_args | optimizer | scheduler ) .* | rng_state .* | events\.out .* | latest
-    | ( license | notice | readme | use_policy | makefile ) .* | zero_to_fp32\.py
-    | (?! .* ( vocab | merges | dict ) ) .* \.txt
-    | .* \. ( md | log | csv | tsv | out | err | png | jpe?g | gif | svg | pdf | html | ipynb | toml
-    | ya?ml | sh | tmp | bak | orig | lock | db | ini | pth? | zip | gz | tar | parquet | npy | h5
-    | msgpack | ot | onnx | gguf )"""
-)
 
 
 def load(name: str, **options: Any) -> "Model":
@@ -204,35 +193,3 @@ def base_of(folder: Path) -> tuple[str, str | None]:
             "the adapter, above it or in the current folder"
         )
     return name, config.get("revision")
-
-
-def model_hash(folder: Path) -> str:
-    """Return a hash over the names and contents of a model's files (``model_files``)."""
-    return paths.folder_hash(folder, model_files(folder), "content")
-
-
-def model_files(folder: Path) -> list[Path]:
-    """Return the files of a checkpoint or adapter that Transformers and PEFT may read. These are
-    the files directly in ``folder``, except those that match ``NOT_CONTENT``, and the chat
-    templates in the subfolder ``additional_chat_templates``. Other subfolders (``runs``,
-    ``checkpoint-500``, ``original``) are not part of the model.
-
-    Raises UserError for a file that cannot be read, such as a broken link, and for a Git LFS
-    pointer.
-    """
-    places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*.jinja")]
-    files = [
-        file for file in sorted(places) if not (file.is_dir() or NOT_CONTENT.fullmatch(file.name))
-    ]
-    for file in files:
-        try:
-            with file.open("rb") as stream:
-                begins = stream.read(23)
-        except OSError as error:
-            link = " (a broken link)" if file.is_symlink() else ""
-            raise UserError(f"cannot read {file}{link}: {error.strerror}") from None
-        if begins == b"version https://git-lfs":
-            raise UserError(
-                f"{file} is a Git LFS pointer without the content: run `git lfs pull` there"
-            )
-    return files

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -58,7 +58,8 @@ def _file(name: str) -> tuple[Path, int] | None:
     """
     file = folder() / f"{name}.parquet"
     switch = os.environ.get(RECORD_VARIABLE, "")
-    check_choice(RECORD_VARIABLE, "" if Audit.from_environment() else switch, ("", "off"))
+    if switch not in ("", "off") and not Audit.from_environment():
+        raise UserError(f"{RECORD_VARIABLE} is {switch!r}; it must be off, or a share and a seed")
     return None if switch == "off" or not file.is_file() else (file, file.stat().st_mtime_ns)
 
 

@@ -37,9 +37,9 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Literal, Self, TypeVar
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_memory
+from lookuplab.errors import UserError
 from lookuplab.models import record
-from lookuplab.work import shard
+from lookuplab.work import check_memory, shard
 
 # environment variable with the path of the completion store; the other stores are in its folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"
@@ -341,17 +341,10 @@ class AnswerStore:
         tasks, in the given order.
 
         No process waits for another, so a slow process holds up nothing. If a task gives no answer
-        that can be stored, every process tries it. Each process goes through the tasks of others in
-        a different order, so few tasks are done twice.
+        that can be stored, every process tries it.
         """
-        number, count = shard()
-
-        def turn(keys: tuple[str, ...]) -> str:
-            is_own = int(hashed(keys[0]), 16) % count == number
-            return "" if is_own else hashed(f"{number} {keys[0]}")
-
-        for keys in sorted(tasks, key=turn):
-            if count == 1 or len(self.get(keys)) < len(keys):
+        for keys in sorted(tasks, key=lambda keys: turn(keys[0])):
+            if shard()[1] == 1 or len(self.get(keys)) < len(keys):
                 yield tasks[keys]
 
     def _rows(self, query: str, *values: str) -> Iterator[Any]:
@@ -504,6 +497,15 @@ def key_suffix(sandbox: bool = True) -> str:
     python = ".".join(platform.python_version_tuple()[:2])
     ending = "" if python == PYTHON else f"@{python}"
     return ending if sandbox else ending + "@unprotected"
+
+
+def turn(unit: str) -> str:
+    """Return "" if a unit of work belongs to this process's share. Otherwise return a hash. A
+    process that has done its share takes over units of other processes in the order of these
+    hashes. The order differs from process to process, so few units are done twice.
+    """
+    number, count = shard()
+    return "" if int(hashed(unit), 16) % count == number else hashed(f"{number} {unit}")
 
 
 def canonical(fields: object) -> str:

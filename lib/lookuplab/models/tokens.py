@@ -14,9 +14,9 @@ tokens may spell the name.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lookuplab.errors import UserError
@@ -62,19 +62,6 @@ def continuations(
     return found
 
 
-def speller(
-    tokenizer: "PreTrainedTokenizerBase", before: Sequence[int]
-) -> Callable[[int], str | None]:
-    """Return a function that decodes the tokens that follow ``before`` one by one. Call it with
-    each token in turn. It returns the text that the token adds, or None if the token adds no text.
-    An incomplete character is held back until a later token completes it.
-    """
-    from tokenizers.decoders import DecodeStream
-
-    stream = DecodeStream(ids=list(before), skip_special_tokens=True)
-    return partial(stream.step, tokenizer.backend_tokenizer)
-
-
 def token_spans(
     tokenizer: "PreTrainedTokenizerBase", text: str, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
@@ -88,9 +75,7 @@ def token_spans(
 
 def decode(tokenizer: "PreTrainedTokenizerBase", rows: list[list[int]]) -> list[str]:
     """Return the decoded text of each row of tokens, without special tokens."""
-    texts: list[str] = tokenizer.batch_decode(
-        rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
-    )
+    texts: list[str] = tokenizer.backend_tokenizer.decode_batch(rows, skip_special_tokens=True)
     return texts
 
 

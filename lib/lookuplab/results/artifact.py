@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_memory
+from lookuplab.errors import UserError
 from lookuplab.models.names import table_name
 from lookuplab.results import provenance
 from lookuplab.results.provenance import figures_of, kernel_parameters
+from lookuplab.work import check_memory
 
 if TYPE_CHECKING:
     from IPython.display import Markdown

@@ -17,7 +17,8 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import record
 from lookuplab.models.completions import DECODING_VERSION
-from lookuplab.models.names import mini_models, model_hash
+from lookuplab.models.local import model_hash
+from lookuplab.models.names import mini_models
 from lookuplab.models.store import (
     PYTHON,
     STORE_VARIABLE,

@@ -37,11 +37,11 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from lookuplab import python_sources
-from lookuplab.errors import UserError, check_memory
+from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
 from lookuplab.paths import folder_hash, is_special
 from lookuplab.sandbox import namespaces
-from lookuplab.work import Progress, Workers, check_visible, say, spread
+from lookuplab.work import Progress, Workers, check_memory, check_visible, say, spread
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer

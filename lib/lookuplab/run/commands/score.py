@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from lookuplab.errors import UserError, check_choice, check_memory
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.store import logprobs_fault
 from lookuplab.paths import json_lines, write_lines
 from lookuplab.run.cli import Group, claim_file, command, keep_inputs
@@ -21,7 +21,7 @@ from lookuplab.run.cluster import connect
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
-from lookuplab.work import processors
+from lookuplab.work import check_memory, processors
 
 if TYPE_CHECKING:
     import pandas as pd

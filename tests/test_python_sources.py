@@ -82,23 +82,6 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
     assert names == {"thing-1.0.dist-info", "thing.py"}
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [".venv/lib", "venv/lib", "env/lib", "node_modules/gyp", "build/lib", "site-packages/other"],
-)
-def test_what_is_installed_or_built_in_a_folder_is_not_its_own(tmp_path, folder):
-    for name in ("app", "app/build", folder):
-        (tmp_path / name).mkdir(parents=True, exist_ok=True)
-        (tmp_path / name / "m.py").write_text('def f():\n    """Say it."""\n    return 1\n')
-    # ``build`` is a package here, not a folder of built files
-    (tmp_path / "app/build/__init__.py").touch()
-    if folder.endswith("nv/lib"):
-        (tmp_path / folder).with_name("pyvenv.cfg").touch()
-    own = ["app/build/__init__.py", "app/build/m.py", "app/m.py"]
-    assert [str(one.relative_to(tmp_path)) for one in python_sources.python_files(tmp_path)] == own
-    assert [one.id for one in corpus.load_snippets(tmp_path)] == [f"{file}:1" for file in own[1:]]
-
-
 LINKS = {
     "alias.py": "m.py",
     "dead.py": "gone.py",
@@ -109,9 +92,12 @@ LINKS = {
 }
 
 
-def test_links_pipes_sockets_and_environments_are_left_out_whatever_a_name_is(tmp_path):
+def test_links_pipes_environments_and_what_is_built_are_left_out_whatever_a_name_is(tmp_path):
     own = [b"m.py", b"new\nline.py", b"\xff.py", b"\xfe/m.py", b"new\nfolder/m.py", b"dir.py/m.py"]
+    # ``build`` is a package here, and below a folder of built files
+    own += [b"app/build/__init__.py", b"app/build/m.py"]
     others = [b"e/m.py", b".hidden/m.py", b"conda/m.py", b"__pycache__/m.py", b"../outside/m.py"]
+    others += [b"build/lib/m.py", b"node_modules/gyp/m.py", b"site-packages/other/m.py"]
     for name in own + others:
         file = tmp_path / "root" / os.fsdecode(name)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ A local model gives the same answers as plain forward passes without a cache, or
 import pytest
 import transformers
 from doors import refused
-from tiny_architectures import SHARED, answered, byte_tokenizer, save
+from tiny_architectures import ARCHITECTURES, SHARED, answered, byte_tokenizer, save
 
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.decoding import distributions
@@ -45,9 +45,9 @@ PROMPTS = [Prompt(str(at), text) for at, text in enumerate((*TEXTS, "# a\n" * 6 
 EIGHT = Decoding(max_new_tokens=8)
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", [*ARCHITECTURES, *RIGHT])
 def test_an_architecture_answers_alone_and_in_a_batch_as_without_a_cache(tmp_path, name):
-    model = LocalModel(str(save(tmp_path, name, settings=RIGHT[name])))
+    model = LocalModel(str(save(tmp_path, name, settings=RIGHT.get(name))))
     for model.batch_size in 1, 4:
         for (at, _), one in answered(model, EIGHT, PROMPTS).items():
             read = model.prompt_ids(PROMPTS[int(at)].text)

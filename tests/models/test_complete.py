@@ -174,11 +174,7 @@ def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     tmp_path, monkeypatch
 ):
     file = tmp_path / "shared.sqlite"
-    monkeypatch.setattr(completions, "OTHERS", 8)
     monkeypatch.setenv("LOOKUPLAB_SHARE", "0/3")
-    own, *rest = in_turn(keys := [f"x/{n:x}/0" for n in range(60)])
-    assert own == keys[::3] and sorted(sum(rest, own)) == sorted(keys)
-    assert max(map(len, rest)) == 8
     whole, first = ask(many_prompts(60), store=file)
     assert len(first) == 60, "the others never began"
     monkeypatch.setenv("LOOKUPLAB_SHARE", "1/3")
@@ -218,15 +214,20 @@ def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(
     assert len(model.calls) == 12, "the rest of its batch, and no more"
 
 
-def test_samples_of_a_prompt_stay_together_and_two_processes_come_to_others_in_other_orders(
+def test_processes_begin_with_shares_of_whole_prompts_and_come_to_others_in_other_orders(
     monkeypatch,
 ):
+    monkeypatch.setattr(completions, "OTHERS", 8)
     keys = [f"x/{n:x}/{sample}" for n in range(30) for sample in range(2)]
+    shares = []
     orders = []
-    for number in (0, 1):
+    for number in range(3):
         monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/3")
-        _, *others = in_turn(keys)
-        order = [key.split("/")[1] for some in others for key in some]
-        assert order[::2] == order[1::2]
-        orders.append([n for n in order[::2] if int(n, 16) % 3 == 2])
-    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+        own, *others = in_turn(keys)
+        order = [key.split("/")[1] for key in sum(others, own)]
+        assert order[::2] == order[1::2] and max(map(len, others)) == 8
+        shares += own
+        orders.append(order[len(own) :: 2])
+    assert sorted(shares) == sorted(keys)
+    first, second = ([n for n in one if n in {*orders[0]} & {*orders[1]}] for one in orders[:2])
+    assert first != second

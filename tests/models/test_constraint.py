@@ -42,7 +42,7 @@ def model(request, checkpoint):
 def test_first_names_are_choices_in_any_batch_and_probabilities_those_of_the_free_model(
     model, monkeypatch
 ):
-    decoding = replace(LONG, temperature=1.0, n=2)
+    decoding = replace(LONG, temperature=1.0)
     together = answered(model, decoding, PROMPTS)
     monkeypatch.setattr(model, "batch_size", 1)
     assert_equal(answered(model, decoding, PROMPTS), together)

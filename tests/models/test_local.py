@@ -19,7 +19,6 @@ from doors import refused
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from tiny_architectures import (
-    ARCHITECTURES,
     CONTEXT,
     answered,
     assert_equal,
@@ -45,10 +44,10 @@ PROMPTS = [
 # a prompt that is six tokens shorter than the context
 NEARLY = Prompt("nearly", "client." * 45)
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
-OTHERS = "pieces-llama", "pieces-t5"
 
 
-@pytest.fixture(scope="module", params=[*ARCHITECTURES, *OTHERS])
+# on the fast path, on the general one, with another tokenizer, and an encoder-decoder
+@pytest.fixture(scope="module", params=["llama", "starcoder2", "pieces-gemma", "pieces-t5"])
 def model(request, checkpoint):
     return LocalModel(checkpoint(request.param), batch_size=7)
 

@@ -50,7 +50,7 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.pause = lambda: None  # called before each answer
         self.reply = {}
         self.script = None
-        self.drips = ""  # "headers" or "body": the part of a reply that is sent byte by byte
+        self.drips = False  # whether a reply ends with blanks that are sent one by one
         self.refused = ()  # parameters that the server refuses
 
     def answer(self, body):
@@ -105,23 +105,16 @@ class Handler(BaseHTTPRequestHandler):
             self.send({"status": status, "body": json.dumps(told)} | server.reply)
 
     def send(self, reply):
-        data = reply["body"].encode() + b" " * 9999 * (self.server.drips == "body")
-        if self.server.drips == "headers":
-            self.drip(b"HTTP/1.1 200 OK\r\nx: ")
+        data = reply["body"].encode() + b" " * 9999 * self.server.drips
         self.send_response(reply.get("status", 200))
         headers = {"content-type": "application/json", "content-length": len(data)}
         for header in (headers | reply.get("headers", {})).items():
             self.send_header(*header)
         self.end_headers()
-        if self.server.drips == "body":
-            self.drip(b"")
-        self.wfile.write(data)
-
-    def drip(self, data):
-        self.wfile.write(data)
         while self.server.drips:
             time.sleep(0.05)
             self.wfile.write(b" ")
+        self.wfile.write(data)
 
     def response(self, body):
         if self.server.script:

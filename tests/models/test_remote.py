@@ -3,6 +3,7 @@ installed here (vLLM's, ``transformers serve``), and a small one around a tiny m
 on demand.
 """
 
+import json
 import math
 import os
 import signal
@@ -323,6 +324,23 @@ def test_an_error_page_is_read_once(page):
     """A pattern that reads on to the page's end from each element would take minutes."""
     began = time.process_time()
     assert len(MARKUP.sub("", page)) in (0, 10**6) and time.process_time() - began < 5
+
+
+class Counting:
+    """A rule that never stops, and counts the characters that it reads."""
+
+    name = "counting"
+    read = 0
+
+    def feed(self, piece):
+        Counting.read += len(piece)
+
+
+def test_a_rule_reads_a_long_answer_without_pieces_once(endpoint):
+    choice = {"finish_reason": "length", "text": "x" * 60_000}
+    endpoint.reply = {"body": json.dumps({"choices": [choice]})}
+    (one,) = ask(endpoint, PROMPTS[:1], replace(SHORT, stop_rule=Counting), logprobs=False)
+    assert one.text == choice["text"] and Counting.read == 60_000
 
 
 def test_a_model_that_refuses_a_temperature_samples_only_where_its_name_says_so(endpoint, tmp_path):

@@ -27,12 +27,12 @@ from tiny_architectures import (
     byte_tokenizer,
     save,
 )
-from transformers import AutoModelForCausalLM, Gemma4TextConfig, LlamaConfig
+from transformers import AutoModelForCausalLM
 
 from lookuplab import paths, work
 from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.decoding import TURNS, choose
-from lookuplab.models.local import LocalModel, cache_numbers
+from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decode
 
 PROMPTS = [
@@ -384,15 +384,6 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monk
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
     with refused(r"needs .* GiB in float32 .* this job may use 0.00"):
         _ = model.module
-
-
-def test_a_row_of_cache_counts_the_heads_of_keys_and_the_window():
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 32}
-    sizes |= {"num_key_value_heads": 2, "sliding_window": 5}
-    assert cache_numbers(LlamaConfig(**sizes), 10) == 2 * 2 * 2 * 4 * 5
-    kinds = ["sliding_attention", "full_attention"]
-    apart = Gemma4TextConfig(**sizes, layer_types=kinds, head_dim=8, global_head_dim=16)
-    assert cache_numbers(apart, 10) == 2 * 2 * (8 * 5 + 16 * 10)
 
 
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):

@@ -526,7 +526,6 @@ def test_weights_and_a_special_token_that_the_prompt_needs_not_do_no_harm(tmp_pa
     ("change", "message"),
     [
         (renamed("base_model.", "_orig_mod.base_model."), "lacks weights .base_model.*, 8 of 8"),
-        (renamed("layers.", "blocks."), "lacks weights"),
         (renamed("layers.1.self_attn.v_proj.lora_B", "x"), r"v_proj.lora_B.weight ..., 1 of 8"),
         (lambda weights: weights.update(x=torch.ones(2)), r"that its base lacks .x ..., 1 of 8"),
     ],

@@ -1,4 +1,4 @@
-"""Lets the tests in this folder import the small models and servers that are in it."""
+"""Provides the tests in this folder with tiny checkpoints."""
 
 import functools
 

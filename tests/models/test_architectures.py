@@ -1,5 +1,7 @@
-"""Tests architectures of Transformers that can write text, with tiny random checkpoints in float32.
-A local model gives the same answers as plain forward passes without a cache, or is refused.
+"""Tests text-generating architectures of Transformers, with tiny random checkpoints in float32.
+
+A local model answers as plain forward passes without a cache do. An architecture that cannot do
+this is refused.
 """
 
 import pytest
@@ -14,7 +16,7 @@ from lookuplab.models.local import LocalModel
 EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
 WINDOWS = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8}
 RIGHT = {
-    # recurrent layers next to attention layers
+    # this and the next one have recurrent layers as well as attention layers
     "bamba": SHARED
     | {"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_chunk_size": 16},
     "qwen3_next": SHARED

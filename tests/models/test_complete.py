@@ -101,8 +101,8 @@ PROMPT = Prompt("a", "x = ", "be brief")
 
 
 def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continuation=""):
-    """Return the key under which ``complete`` keeps an answer. If ``decoding`` is None, return the
-    key of ``score``.
+    """Return the key under which the store keeps an answer of ``complete`` or, if ``decoding`` is
+    None, of ``score``.
     """
     return next(completions.keys_of(identity, decoding, [(prompt, continuation, sample)]))[0]
 
@@ -134,8 +134,8 @@ def test_the_key_does_not_change_with_what_changes_no_answer():
 
 
 def test_keys_of_stores_that_exist_stay_as_they_were():
-    """The keys were written down before prompts could have choices. Prompts without choices and
-    scored continuations must keep their keys.
+    """These keys date from before prompts could have choices. They must stay valid for scored
+    continuations and for prompts that have no choices.
     """
     sampled = Decoding(temperature=0.5, n=3, stop=("a",))
     assert [key(), key(decoding=sampled, sample=2), key(decoding=None, continuation="1")] == [
@@ -160,8 +160,8 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
 
 
 def in_turn(left):
-    """Return the lists of keys that a process takes, one after the other, while no other process
-    answers any.
+    """Return the lists of keys that one process takes, in order. No other process works at the same
+    time.
     """
     lists = []
     while left:
@@ -182,7 +182,7 @@ def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
 
 
 class Hung(ToyModel):
-    """A model that hangs in its third batch, while ``others`` runs."""
+    """A model that stops in its third batch until the function ``others`` has returned."""
 
     def __init__(self, others):
         super().__init__()

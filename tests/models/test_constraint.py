@@ -1,5 +1,5 @@
-"""Tests constrained names: each name is one of the choices, never runs on, and does not depend on
-the batch.
+"""Tests answers that must begin with one of a prompt's ``choices``. The first name of the answer is
+exactly one of them, whatever the batch.
 """
 
 import re

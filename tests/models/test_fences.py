@@ -1,5 +1,5 @@
-"""Tests fences as CommonMark defines them: which block of an answer is the code, whatever opens the
-block.
+"""Tests which fenced block of an answer is taken as its code. CommonMark defines which lines open
+and close such a block.
 """
 
 import pytest
@@ -42,7 +42,7 @@ def test_of_several_blocks_the_python_one_is_taken(other):
 @pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "1. ", "- "])
 @pytest.mark.parametrize("end", ["\n{}```\n", "\n", ""])
 def test_code_loses_the_indentation_of_its_fence(margin, end):
-    """See CommonMark 0.31, Sections 4.5 and 5.2. A fence may also stay open."""
+    """See CommonMark 0.31, Sections 4.5 and 5.2. The closing fence may be missing."""
     behind = margin if margin.isspace() else " " * len(margin)
     answer = f"Do:\n\n{margin}```python\n{behind}if x:\n{behind}    f(a=1)" + end.format(behind)
     assert solution_of(answer, "repaired").strip() == "if x:\n    f(a=1)"

@@ -1,8 +1,8 @@
-"""Tests that one flipped bit anywhere in a file of a store is reported in one line, or does no
-harm.
+"""Tests that a flipped bit in a store's file is reported in one line or does no harm, wherever the
+bit is.
 
-`pytest tests/models/test_flips.py --flips 25` tries more places than the usual few, which are the
-same in every run. A file of the record is read only if its hash is right (``test_record``).
+`pytest tests/models/test_flips.py --flips 25` flips more bits than a usual run. A seed draws the
+bits, so they are the same in every run. Flipped bits in the record are tested in ``test_record``.
 """
 
 import random
@@ -27,8 +27,9 @@ def test_any_flipped_bit_in_a_store_is_named_or_harmless(kind, request, tmp_path
     data = file.read_bytes()
     key = keys[1].encode()
     row = data.index(key)
-    # (byte, bit) of three flips: late in the key, so that the row keeps its place in the index; in
-    # the text, where the flipped byte is no valid UTF-8; and in the checksum
+    # Three flips, each as (byte, bit). The first is near the end of the key, so the changed key has
+    # the same position in the index. The second makes the text invalid UTF-8. The third is in the
+    # checksum.
     parts = [(row + len(key) - 3, 0), (row + len(key), 7), (data.index(b"\n", row) + 1, 0)]
     draw = random.Random(0)
     for number in range(len(parts) + request.config.getoption("--flips")):

@@ -14,7 +14,9 @@ from lookuplab.models.store import is_local
 
 @pytest.fixture
 def shared(tmp_path):
-    """Return a function that opens a store with journals, each time as a new process would."""
+    """Return a function that opens a store with journals. Each call opens the store anew, as
+    another process would.
+    """
     (tmp_path / "kept.sqlite.journals").mkdir()
     return lambda: Kept(tmp_path / "kept.sqlite")
 

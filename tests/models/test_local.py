@@ -1,5 +1,5 @@
-"""Tests local models: they answer as Transformers does, whatever the batch. Also tests stopping,
-sampling, memory, context and clear errors.
+"""Tests that local models answer as Transformers does, whatever the batch size. Also tests stop
+strings, sampling, scarce memory, long prompts and error messages.
 """
 
 import gc
@@ -46,7 +46,8 @@ NEARLY = Prompt("nearly", "client." * 45)
 LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 
 
-# on the fast path, on the general one, with another tokenizer, and an encoder-decoder
+# Llama takes the fast path, the others take the general path. The last two have a tokenizer like
+# SentencePiece's, and T5 is an encoder-decoder.
 @pytest.fixture(scope="module", params=["llama", "starcoder2", "pieces-gemma", "pieces-t5"])
 def model(request, checkpoint):
     return LocalModel(checkpoint(request.param), batch_size=7)
@@ -102,8 +103,8 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
 
 
 def test_samples_are_the_same_at_batch_sizes_1_7_and_64(model, monkeypatch):
-    """Greedy answers are compared, too. Another test compares the greedy answers at batch size 7
-    with those of Transformers.
+    """The samples at batch size 7 are the expected ones. The test above compares greedy answers at
+    this batch size with Transformers.
     """
     asked = model, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2), *PROMPTS[::2]
     expected = answers(*asked)
@@ -159,7 +160,7 @@ FREE = Decoding(temperature=1.0)
     [
         (FREE, [400, 2000, 600, 1000]),
         (replace(FREE, top_p=0.7), [0, 2667, 0, 1333]),
-        # temperature 0.5 makes the probabilities proportional to their squares
+        # at temperature 0.5, a probability is proportional to its square at temperature 1
         (Decoding(temperature=0.5), [116, 2899, 261, 725]),
     ],
 )
@@ -168,7 +169,7 @@ def test_sampling_follows_temperature_and_top_p(decoding, counts):
     chance = (torch.arange(4000) + 0.5) / 4000
     tokens, logprobs, _ = choose(logits, logits, chance, decoding)
     assert tokens.bincount(minlength=4).tolist() == pytest.approx(counts, abs=1)
-    # the log-probabilities are those at temperature 1, whatever the temperature is
+    # log-probabilities are always given for temperature 1
     torch.testing.assert_close(logprobs, LOGITS[0, tokens])
 
 
@@ -177,7 +178,7 @@ def test_sampling_follows_temperature_and_top_p(decoding, counts):
     [
         (Decoding(), 0, [], math.log(2)),  # the two highest probabilities are 0.5 and 0.25
         (Decoding(), 0, [3], math.log(0.5 / 0.15)),  # the masked 0.25 is not a choice
-        (FREE, 0.25, [], 0.15),  # the token is drawn if the chance is in [0.1, 0.6)
+        (FREE, 0.25, [], 0.15),  # a chance in [0.1, 0.6) draws this token
         (FREE, 0.55, [], 0.05),
         (FREE, 0.55, [0, 1, 2], math.inf),  # no other token can be drawn
         # 0.5 + 0.25 is below 0.76, so the token of 0.15 is kept; a top_p of 0.75 would drop it
@@ -204,7 +205,7 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain):
 
 
 def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain, monkeypatch):
-    """The answer to one prompt ends before the others, at the limit of the context."""
+    """NEARLY's answer reaches the end of the context, and so is complete before memory runs out."""
     monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", 0)
     model = LocalModel(llama)
     passes = count()
@@ -220,8 +221,8 @@ def test_memory_that_runs_out_later_repeats_no_answer_that_was_kept(llama, plain
 
 
 class Asking:
-    """A constraint that says that it asks a tool, but asks none. It records the number of forward
-    passes before each token.
+    """A constraint that the engine treats as one that asks a tool. It records how many forward
+    passes the engine has made before each token.
     """
 
     asks = True
@@ -247,8 +248,8 @@ def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monk
     found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
     for key, one in answers(plain, SHORT).items():
         assert found[key].token_ids == one.token_ids
-    # Between two tokens of a row, each of the other batches has one forward pass. A batch that
-    # begins in between has two.
+    # Between two tokens of an answer, its own batch makes one forward pass. Each of the three other
+    # batches makes one, too, or two if it starts in this time.
     passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
     assert passes == {4, 5, 6, 7}
 
@@ -267,7 +268,7 @@ def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, p
 
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):
-    # a batch ends only with its last row
+    # all answers of a batch are yielded together, when its last answer ends
     monkeypatch.setattr("lookuplab.models.decoding.KEEP_SECONDS", math.inf)
     model = LocalModel(llama, batch_size=4)
     asked = [(Prompt(str(i), "again " * i + "client."), 0) for i in range(9)]
@@ -323,7 +324,7 @@ REFUSING = (
     ],
 )
 def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template, system, spelled):
-    """A template with a date has the same date on every day."""
+    """A template that prints today's date gets the same date every day."""
     model = load(f"{llama}?chat=true{options}")
     model.tokenizer.chat_template = template
     usual = plain.identity | {"chat": "always"}
@@ -359,7 +360,7 @@ def test_on_a_gpu_only_the_kit_s_own_models_stay_in_float32(llama, monkeypatch):
 
 
 def cards(monkeypatch, *free):
-    """Pretend that there are GPUs with these numbers of bytes free."""
+    """Pretend that there is a GPU for each number in ``free``, with as many free bytes."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(free))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda at: (free[at], 10**12))
@@ -380,7 +381,7 @@ def test_a_model_that_fits_on_one_card_uses_the_emptiest_and_others_spread(llama
 def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(llama, monkeypatch):
     model = LocalModel(llama)
     monkeypatch.setattr(work, "free_memory", lambda: 9_000)
-    # calling it would be an error
+    # reading the weights would call None, and fail the test
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
     with refused(r"needs .* GiB in float32 .* this job may use 0.00"):
         _ = model.module
@@ -438,7 +439,9 @@ def lost_link(folder):
 
 
 def with_weights(change, name="model.safetensors"):
-    """Return a function that applies ``change`` to the weights {name: tensor} in a folder."""
+    """Return a function of a checkpoint's folder. It applies ``change`` to the checkpoint's weights
+    ({name: tensor}).
+    """
 
     def changed(folder):
         weights = load_file(folder / name)
@@ -449,7 +452,7 @@ def with_weights(change, name="model.safetensors"):
 
 
 def half(folder):
-    """Change a checkpoint's configuration so that it has half of its layers."""
+    """Let a checkpoint's configuration state half as many layers as the weights have."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
 
@@ -513,8 +516,8 @@ vision_tower.patch.weight model.layers.0.attn.k_scale""".split()
 
 
 def test_weights_and_a_special_token_that_the_prompt_needs_not_do_no_harm(tmp_path):
-    """For example, the embeddings of CodeLlama-Python have no row for the tokens for infilling, and
-    those of Gemma 3 have no row for the tokens for pictures.
+    """For example, CodeLlama-Python's embeddings have no rows for the infilling tokens. Gemma 3's
+    have no rows for the image tokens.
     """
     save(tmp_path, "llama", vocabulary=0)
     with_token(True)(tmp_path)
@@ -564,8 +567,8 @@ def test_an_adapter_s_base_that_is_nowhere_is_one_line_with_its_name(tmp_path, n
 
 
 def test_a_tokenizer_of_the_checkpoint_s_own_code_runs_if_it_is_trusted(tmp_path):
-    """A tokenizer that exists only in Python is refused, because it would decode the whole answer
-    again after each token.
+    """A tokenizer that exists only in Python is refused even then, because it would decode the
+    whole answer again after each token.
     """
     save(tmp_path, "llama")
     (tmp_path / "own.py").write_text(

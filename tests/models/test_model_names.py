@@ -1,5 +1,5 @@
-"""Tests the names of models. A name says where the model is, at which revision, and whether it is a
-chat model; it also gives the name in tables.
+"""Tests the names of models. A name such as ``owner/name@main?chat=true`` says where the model is,
+at which revision, and whether it is a chat model. Tables show a shorter name, ``owner/name``.
 """
 
 import sys
@@ -18,8 +18,8 @@ OLD, NEW = "1" * 40, "2" * 40
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """Make a local cache of the hub with two revisions of owner/tiny, of which the newer one is
-    main. There is no network.
+    """Make a local cache of the hub with two revisions of owner/tiny. The branch main is at the
+    newer one. There is no network.
     """
     folder = tmp_path / "hub" / "models--owner--tiny"
     save_chat(folder / "snapshots" / OLD)

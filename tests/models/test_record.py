@@ -1,5 +1,5 @@
-"""Tests the record: answers are kept exactly, equal answers give equal bytes, an answer is found
-only by its own key, and differences from the record are reported.
+"""Tests the record. It keeps answers exactly, and equal answers give equal bytes. An answer is
+found only by its own key. Answers that differ from the record's are reported.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from recipes.mini.record import write_file, write_manifest
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return the folder of an empty record. Stores are at their default places in a new folder."""
+    """Return the folder of an empty record, and let stores be created in a new folder."""
     monkeypatch.setattr(paths, "MINI", tmp_path / "mini")
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "runs" / "completions.sqlite"))
     return tmp_path / "mini" / "record"
@@ -94,7 +94,7 @@ def test_a_flipped_bit_in_the_record_or_its_manifest_is_one_line_that_names_the_
 
 def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monkeypatch):
     def made(count=3, **options):
-        # the log-probabilities are float32, like those of local models in float32
+        # float32 represents these log-probabilities exactly, like those of a model in float32
         exact = [{"token_logprobs": (-0.5, SINGLE)}]
         return ask(many_prompts(count), changes=exact, **options)
 

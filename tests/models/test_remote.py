@@ -1,6 +1,5 @@
-"""Tests remote models on this machine against the local engine. The servers are those that are
-installed here (vLLM's, ``transformers serve``), and a small one around a tiny model that misbehaves
-on demand.
+"""Compares remote models with the local engine. The servers run on this machine: vLLM's and
+``transformers serve``, where they are installed, and a small server that misbehaves on demand.
 """
 
 import json
@@ -63,8 +62,8 @@ def surroundings(endpoint, monkeypatch):
 
 @pytest.fixture(params=["tiny", "vllm", "uvicorn"])
 def remote(request, tiny, endpoint):
-    """Yield a function that loads the tiny model from a server: our own small one, vLLM's, which is
-    another process, or that of `transformers serve`.
+    """Yield a function that loads the tiny model from a server. The server is our own small one,
+    vLLM's (in another process) or that of `transformers serve`.
     """
     if request.param == "tiny":
         yield partial(load, f"{endpoint.url}#tiny", parallel=2)
@@ -81,7 +80,7 @@ def remote(request, tiny, endpoint):
         from transformers.cli.serve import Serve
 
         server = Serve(tiny, host="127.0.0.1", port=port, non_blocking=True)
-        # it names a model by its folder, and gives no log-probabilities
+        # this server names a model by its folder, and gives no log-probabilities
         name, gives, end = tiny, False, server.kill_server
 
     def is_up():
@@ -101,7 +100,7 @@ def ask(endpoint, prompts=PROMPTS[:3], decoding=SHORT, store=False, **options):
 
 def assert_equal(answers, expected):
     for answer, one in zip(answers, expected, strict=True):
-        # some servers do not send the end token
+        # some servers leave out the end token, so only the tokens before it are compared
         shown = len(answer.tokens)
         logprobs = answer.token_logprobs
         same = replace(one, tokens=one.tokens[:shown], token_ids=(), token_logprobs=logprobs)
@@ -138,7 +137,9 @@ def test_answers_of_a_chat_are_the_local_ones(endpoint, tiny):
 
 
 class UpToAVowel:
-    """A rule that stops at a vowel. ``stop`` has a stop string that is sent to an endpoint."""
+    """A rule that stops at a vowel. Endpoints cannot apply the rule, but they get its ``stop``
+    strings.
+    """
 
     name = "up_to_a_vowel"
     stop = ("#",)
@@ -263,7 +264,9 @@ def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
 
 
 def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoint):
-    """Some error messages quote the request, which contains the word "logprobs"."""
+    """Some error messages quote the request, with its field "logprobs". Such a message does not
+    mean that the server gives no log-probabilities.
+    """
     endpoint.failures = [503, 500, 429]
     ask(endpoint, parallel=1)
     endpoint.failures = [503] * 50
@@ -277,9 +280,9 @@ REPLIES = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text("utf
 
 @pytest.mark.parametrize("given", REPLIES["read"], ids=str)
 def test_what_other_servers_reply_is_read_as_meant(endpoint, given):
-    """If a stop string ends inside a token, servers cut the text but list the whole token. OpenAI
-    and vLLM show the pieces of a character in different ways. llama.cpp writes completions in the
-    format of chats.
+    """If a stop string ends inside a token, servers cut the text but list the whole token. If a
+    character has several tokens, OpenAI and vLLM list them in different ways. llama.cpp sends
+    log-probabilities of a completion in the format of chats.
     """
     endpoint.reply = given
     chat = "message" in given["body"]
@@ -321,7 +324,7 @@ def test_a_reply_of_more_bytes_than_its_tokens_can_have_is_not_read(endpoint):
 
 @pytest.mark.parametrize("page", ["<" * 10**6, "<script" * 10**5, "<style>x" * 10**5])
 def test_an_error_page_is_read_once(page):
-    """A pattern that reads on to the page's end from each element would take minutes."""
+    """A pattern that searches up to the page's end from each opening tag would take minutes."""
     began = time.process_time()
     assert len(MARKUP.sub("", page)) in (0, 10**6) and time.process_time() - began < 5
 

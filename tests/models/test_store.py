@@ -1,5 +1,5 @@
-"""Tests stores: several processes write at once or are killed, errors are clear, answers can be
-exported and imported, and no answer is overwritten.
+"""Tests stores of answers: processes that write at the same time or are killed, damaged files and
+answers, error messages, export and import. No answer is ever overwritten.
 """
 
 import math
@@ -20,8 +20,8 @@ from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore
 
 @pytest.fixture(params=["on a disk", "where machines share files"])
 def place(request, tmp_path):
-    """Return a folder for ``s.sqlite``: an empty one, as on a disk of this machine, or one that
-    already has journals, as on a file system without locks. A store keeps using such journals.
+    """Return a folder for the store ``s.sqlite``. The folder is empty, as on a local disk, or
+    already has journals, as on a file system without locks. A store with journals keeps using them.
     """
     if request.param != "on a disk":
         (tmp_path / "s.sqlite.journals").mkdir()
@@ -36,7 +36,7 @@ def test_three_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_e
     for kill in range(3):
         before = len(log.read_text().split())
         child = begun(ask, many_prompts(60), SAMPLED, store, log=log, seconds=0.02)
-        # kill the process in the middle of a batch, each time at another point
+        # kill the process in the middle of a batch, each time after a different answer
         while len(log.read_text().split()) < before + 6 + kill:
             assert child.is_alive()  # it must not end before it is killed
             time.sleep(0.005)
@@ -141,7 +141,7 @@ def test_what_an_earlier_version_kept_though_it_is_no_answer_is_asked_again(
 
 
 class Down(ToyModel):
-    """A model whose server dies after the first batch."""
+    """A model that fails after its first batch, as if its server had died."""
 
     def generate(self, requests, decoding):
         yield next(super().generate(requests, decoding))

@@ -1,5 +1,4 @@
-"""Tests the order in which pairs are learned. The tests of ToolGen's fine-tuning test the training
-itself.
+"""Tests the order in which a model is trained on pairs. ``test_finetuning`` tests the training.
 """
 
 import pytest

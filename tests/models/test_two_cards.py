@@ -1,5 +1,5 @@
-"""Tests that a model spread over two cards answers like a model on one card: the first pass over
-the prompts, steps, rows that end early, samples that share a prompt, choices and scores.
+"""Tests that a model spread over two cards gives the answers and scores of a model on one card.
+Among the answers are short ones, several samples of a prompt, and names from a list.
 """
 
 import pytest

@@ -1,5 +1,5 @@
-"""Tests vLLM against the local engine, with vLLM's build for CPUs. The tests are skipped where it
-is not installed (`.ci/run` runs them in an environment of their own).
+"""Compares vLLM, in its build for CPUs, with the local engine. Without vLLM, the tests are skipped.
+`.ci/run` installs vLLM in an environment of its own, and runs the tests there.
 """
 
 from dataclasses import replace
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # vLLM's 
 
 
 def free_constrained_and_scored(model):
-    """Return three dictionaries with the keys (prompt's id, sample): free answers, answers that
-    begin with one of the given names, and scored continuations.
+    """Return three dictionaries {(prompt's id, sample): answer}. The first has free answers, the
+    second has answers that begin with one of four names, the third has scored continuations.
     """
     names = ("client", "close", "put_object", "items")
     chosen = [replace(prompt, choices=names) for prompt in PROMPTS[:5]]
@@ -91,8 +91,8 @@ def test_what_was_answered_before_an_interruption_is_kept_and_the_rest_is_answer
 def test_jedi_answers_while_the_row_is_out_of_the_engine(tmp_path):
     (tmp_path / "container.py").write_text(CONTAINER)
     functions = extract(tmp_path).functions
-    # with so few tokens per step, a prompt is read in several steps; vLLM gives logits in each of
-    # them
+    # With at most 64 tokens per step, vLLM reads a prompt in several steps. It gives logits after
+    # each of these steps, but only those after the last one choose a token.
     names = "mini-gpt-toolgen", "vllm:mini-gpt-toolgen?max_num_batched_tokens=64"
     for use in ToolUse("mark"), ToolUse("dot"), ToolUse("mark", PACKAGE_RULES):
         done = [

@@ -1,5 +1,5 @@
-"""Makes tiny random checkpoints of all architectures that the three papers use, with small trained
-tokenizers, and compares the answers of models.
+"""Makes tiny checkpoints of all architectures that the three papers use. Weights are random, and
+tokenizers are trained on a few lines. Also compares the answers of models.
 """
 
 from dataclasses import replace
@@ -45,8 +45,8 @@ def byte_tokenizer(
 
 
 def metaspace_tokenizer(corpus=CORPUS):
-    """Return a tokenizer like SentencePiece's (Gemma, Llama, T5). Its pieces contain the blank
-    before them, and unknown characters become bytes.
+    """Return a tokenizer like SentencePiece's (Gemma, Llama, T5). A piece includes the blank before
+    its word, and unknown characters become bytes.
     """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
@@ -82,8 +82,8 @@ COMMON = {
     "num_attention_heads": 4,
 }
 SHARED = {"num_key_value_heads": 2}  # fewer heads for keys and values than for queries
-# settings in addition to COMMON; IBM's Granite-Code 3B and 8B are published as Llama models, the
-# 20B as a GPTBigCode model
+# {architecture: its settings besides COMMON}. "granite" is not Granite-Code: IBM publishes
+# Granite-Code 3B and 8B as Llama models, and 20B as a GPTBigCode model.
 ARCHITECTURES = {
     "starcoder2": SHARED | {"sliding_window": 24},
     "gemma": SHARED,
@@ -105,8 +105,9 @@ def save(
     width=32,
     settings=None,
 ):
-    """Write a checkpoint. Its weights are so large that its most likely tokens are never nearly
-    tied. ``pieces-t5`` is a T5 with the tokenizer of ``metaspace_tokenizer``.
+    """Write a checkpoint, and return its folder. The weights are so large that the two most likely
+    tokens are never nearly tied. The prefix ``pieces-`` of an architecture stands for the tokenizer
+    of ``metaspace_tokenizer``.
     """
     torch.manual_seed(sum(map(ord, architecture)))
     kind, _, architecture = architecture.rpartition("-")
@@ -130,8 +131,8 @@ def save(
 
 
 def save_chat(folder, vocabulary=170, width=32):
-    """Write a Llama whose tokenizer has a chat template. Each token decodes to ASCII, so the texts
-    of an answer's tokens spell the answer.
+    """Write a Llama whose tokenizer has a chat template. Every token is ASCII text, so no character
+    is split between two tokens.
     """
     printable = [chr(code) for code in range(33, 127)]
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
@@ -143,18 +144,18 @@ TOLERANCE = 1e-4  # log-probabilities differ by this much at most between batche
 
 
 def answered(model, decoding, prompts):
-    """Return {(prompt's id, sample): answer}, without a store."""
+    """Return {(prompt's id, sample): answer}. No store is used."""
     asked = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
     return by_request(model.generate(asked, decoding))
 
 
 def every_way(model, prompts):
-    """Yield a model's answers for each way of asking: greedy, with stop strings that end answers
-    early, with several samples of a prompt, with given names, and scored.
+    """Yield five dictionaries of a model's answers: greedy answers, greedy answers that stop
+    strings end early, several samples of each prompt, names from a list, and scored texts.
     """
     greedy = Decoding(max_new_tokens=24)
     yield (free := answered(model, greedy, prompts))
-    # the keys are sorted, because their order depends on how fast the machine is
+    # The keys are sorted, because fast machines yield answers in another order than slow ones.
     stop = {"".join(free[key].tokens[3:6]) for key in sorted(free)[::2]} - {""}
     stopped = answered(model, replace(greedy, stop=tuple(stop)), prompts)
     assert len({len(one.tokens) for one in stopped.values()}) > 1
@@ -170,8 +171,8 @@ def by_request(batches):
 
 
 def assert_equal(answers, expected):
-    """Check that tokens, texts and finish reasons are equal. Log-probabilities and margins may
-    differ in the last digits.
+    """Check that two dictionaries have equal answers, except for the last digits of
+    log-probabilities and margins.
     """
     assert answers.keys() == expected.keys()
     for name, answer in answers.items():

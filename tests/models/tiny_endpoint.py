@@ -1,10 +1,11 @@
 """Runs an OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and
 ``/v1/chat/completions``.
 
-The server gives log-probabilities, honours stop strings, and misbehaves on demand. ``failures`` is
-a list of statuses that are sent before any answer. ``reply`` (body, status, headers) replaces parts
-of the reply. ``script`` is a function from a request to the message of a chat. After ``lives``
-requests, the server stops answering. It also counts what tests need to know.
+The server gives log-probabilities, honours stop strings, and misbehaves on demand. Each request
+takes a status from the list ``failures`` and fails with it, until the list is empty. The keys of
+``reply`` (body, status, headers) replace parts of every reply. ``script`` maps a request to the
+message that the model answers in a chat. After ``lives`` requests, the server stops answering.
+``bodies`` and ``most_at_once`` tell which requests came, and how many at the same time.
 """
 
 import json
@@ -20,8 +21,8 @@ KEY = "sk-test-0123456789-very-secret"
 
 
 class TinyEndpoint(ThreadingHTTPServer):
-    """Answers as long as its context is open. ``model`` is a local model, and ``url`` is the
-    address for clients.
+    """A server that answers inside its ``with`` block. ``model`` is a local model, and ``url`` is
+    the address for clients.
     """
 
     daemon_threads = True
@@ -98,7 +99,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             given = self.response(body)
         told = {"error": {"message": said}} if said else given
-        # end the request before sending the answer, after which the client may ask again at once
+        # The request no longer counts as in flight when its answer is sent, because the client may
+        # then send the next request at once.
         with server.lock:
             server.in_flight.discard(self)  # a request that ends late may be of an earlier test
         with suppress(ConnectionError):  # the client no longer waits

@@ -26,8 +26,8 @@ class Handler(SimpleHTTPRequestHandler):
 
 @contextmanager
 def serve(root, name, revision):
-    """Yield the address of a hub, for ``HF_ENDPOINT``. The path in a file's address is the file's
-    path below ``root``.
+    """Yield an address for ``HF_ENDPOINT``. The hub there serves every file below ``root``, at the
+    file's path.
     """
     files = (root / name / "resolve" / revision).iterdir()
     info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}

@@ -13,15 +13,15 @@ SAMPLED = Decoding(n=2, temperature=0.5)
 
 
 class Kept(AnswerStore):
-    """A store of judgements, as an example of a store that does not hold completions."""
+    """A store of judgements, for tests of a store that does not hold completions."""
 
     name = "judgements"
 
 
 class ToyModel:
-    """Answers each request with a hash of the request, ``BATCH`` requests at a time. ``changes``
-    has a dictionary for each sample, with the fields of the answer that are replaced. ``calls`` and
-    the file ``log`` list what the model generated.
+    """A model that answers each request with a hash of the request, ``BATCH`` requests at a time.
+    ``changes[i]`` has the fields that are replaced in sample i ({field: value}). ``calls`` and the
+    file ``log`` list the requests that the model has answered.
     """
 
     name = "toy"
@@ -59,8 +59,7 @@ class ToyModel:
 
 
 def ask(prompts, decoding=Decoding(), store=None, **model):
-    """Return the answers of a new ToyModel, and the requests for which it had to
-    generate answers.
+    """Return the answers of a new ToyModel, and the requests whose answers were not in the store.
     """
     model = ToyModel(**model)
     return complete(model, prompts, decoding, store, progress=False), model.calls
@@ -71,7 +70,9 @@ def many_prompts(count):
 
 
 def begun(run, *given, **options):
-    """Call a function in a forked process, which needs no imports, and return the process."""
+    """Call a function in a new process, and return the process. It is forked, so it need not import
+    anything again.
+    """
     process = get_context("fork").Process(target=run, args=given, kwargs=options)
     process.start()
     return process

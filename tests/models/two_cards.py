@@ -2,8 +2,8 @@
 of a card.
 
 An operation that PyTorch would refuse, because its tensors are on different devices, is refused
-here, too. (PyTorch's own FakeTensorMode has no numbers, so rows would never end; and it cannot
-index a tensor of a card if PyTorch is built without CUDA.)
+here, too. PyTorch's own FakeTensorMode would not do: it computes no numbers, so no answer would
+end. Without CUDA, it also cannot index a tensor on a card.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ def where(tensor):
 
 
 class TwoCards(TorchFunctionMode):
-    """Labels every new tensor with its card. Raises RuntimeError for an operation on tensors of
-    different devices.
+    """Labels every new tensor with its card. An operation on tensors of different devices raises
+    RuntimeError.
     """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -35,7 +35,8 @@ class TwoCards(TorchFunctionMode):
             args, kwargs = (args[0], dtype or args[0].dtype), {}
         else:
             target = kwargs.pop("device", CPU if function is torch.Tensor.cpu else None)
-        # an index or a number on the CPU may be used with a tensor on a card
+        # As in PyTorch, a tensor on a card may be indexed with a tensor on the CPU, and combined
+        # with a single number on the CPU.
         may_be_cpu = function in INDEXING
         tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
         met = [where(one) for one in tensors if one.dim()]
@@ -62,8 +63,9 @@ class TwoCards(TorchFunctionMode):
 
 @contextlib.contextmanager
 def spread(module, second):
-    """Spread a module over two cards while the context is open. The parts that ``second`` names are
-    on the second card, the others on the first, and accelerate's hooks move tensors between them.
+    """Spread a module over two cards inside the ``with`` block. Submodules whose names begin with
+    one of ``second`` are on the second card, all others on the first. accelerate's hooks move
+    tensors between the cards.
     """
     places = {}
     for name, part in module.named_modules():

@@ -49,7 +49,7 @@ def test_all_artifacts_of_a_paper_were_made_by_one_commit_without_other_changes(
 
 
 @pytest.mark.parametrize(
-    "artifact", ["fig9_confidence", "apibench", "fig7a_retriever_precision", "table1_base_models"]
+    "artifact", ["apibench", "fig7a_retriever_precision", "table1_base_models"]
 )
 def test_a_picture_and_its_sentence_are_what_the_csv_gives(artifact, tmp_path, monkeypatch):
     """The cells tagged ``draw`` make picture and sentence without a model. `make reproduce`

@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,21 +40,16 @@ LEFT_OUT = (
 )
 
 
-def stop(why: str) -> NoReturn:
-    print(f"error: {why}", file=sys.stderr)
-    raise SystemExit(2)
-
-
 def release() -> list[Path]:
     """Let nbgrader write the student versions of all lessons to ``WORK``/release/course, and return
     their paths. Without nbgrader, or if it fails, print why and exit.
     """
     if find_spec("nbgrader") is None:
-        stop("no nbgrader here: pip install -c constraints.txt nbgrader, or use `make course`")
+        sys.exit("error: no nbgrader here: use `make course`, which installs it")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", "course", "--force"]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
     if done.returncode:
-        stop(f"nbgrader cannot make the student versions: {done.stderr.strip()}")
+        sys.exit(f"error: nbgrader cannot make the student versions: {done.stderr.strip()}")
     return sorted((WORK / "release" / "course").glob("*.ipynb"))
 
 
@@ -64,12 +58,13 @@ def kit() -> list[Path]:
     that are not committed, such as an instructor's own results, are never included.
     """
     command = ["git", "-C", str(ROOT), "ls-tree", "-r", "-z", "--name-only", "HEAD", "--"]
+    message = "error: only committed files go to students, and git"
     try:
         done = subprocess.run([*command, *KIT.split()], capture_output=True, text=True)
     except OSError as error:
-        stop(f"only committed files go to students, and git, which lists them, is missing: {error}")
+        sys.exit(f"{message}, which lists them, is missing: {error}")
     if done.returncode:
-        stop(f"only committed files go to students, and git lists none: {done.stderr.strip()}")
+        sys.exit(f"{message} lists none: {done.stderr.strip()}")
     names = [name for name in done.stdout.split("\0") if name and _is_needed(name)]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 

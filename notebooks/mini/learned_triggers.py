@@ -85,14 +85,14 @@ def taught(models: Sequence[str], arms: Sequence[str]) -> dict[str, dict[str, st
     on which none of the models was trained.
     """
     there = [name for name in mini_models() if name.startswith(tuple(f"{one}-" for one in models))]
-    for arm in arms:
-        if not any(f"{model}-{arm}" in there for model in models):
-            raise UserError(f"arms: no model has the arm {arm!r}; there are: {', '.join(there)}")
-    return {
-        model: {"base": model}
-        | {arm: f"{model}-{arm}" for arm in arms if f"{model}-{arm}" in there}
+    found = {
+        model: {arm: name for arm in arms if (name := f"{model}-{arm}") in there}
         for model in models
     }
+    for arm in arms:
+        if not any(arm in known for known in found.values()):
+            raise UserError(f"arms: no model has the arm {arm!r}; there are: {', '.join(there)}")
+    return {model: {"base": model, **known} for model, known in found.items()}
 
 
 def ask(model: Model, bench: CloudApiBench, marked: bool, queries: bool) -> Answered:

@@ -52,7 +52,7 @@ class Releases:
         return ApiIndex({one.id: one for one in (*self.old.specs, *self.new.specs)}.values())
 
 
-def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int = 0) -> Releases:
+def compare(old: str, new: str, folder: Path, per_change: int = 100) -> Releases:
     """Read two releases, write their indexes into ``folder``, and make tasks, at most
     ``per_change`` for each kind of change. ``old`` and ``new`` name the releases as in ``offered``,
     for example ``networkx==3.4``.
@@ -85,7 +85,7 @@ def compare(old: str, new: str, folder: Path, per_change: int = 100, seed: int =
         usable = [spec for spec in usable if not tasks.obstacle(spec, tasks.IN_PACKAGES)]
         ids = [spec.id for spec in usable]
         counts = DataFrame({"count_name": 0, "class": change}, index=ids)
-        chosen = [*islice(tasks.sample(usable, counts.count_name, seed), per_change)]
+        chosen = [*islice(tasks.sample(usable, counts.count_name, 0), per_change)]
         made += tasks.tasks_of(chosen, index, counts, Counter())
     if not made:
         raise UserError(f"no task can be made of what changed from {old} to {new}: {dict(numbers)}")

@@ -43,7 +43,7 @@ def load() -> pd.DataFrame:
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the verdicts with nullable boolean columns."""
     columns = [*MEASURES, "official_hallucinated", "invented", "no_call"]
-    return frame.assign(**{name: frame[name].astype("boolean") for name in columns})
+    return frame.astype(dict.fromkeys(columns, "boolean"))
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:

@@ -33,6 +33,10 @@ def _refuse(self, address):
         raise OSError(f"a lesson has no network, and asked for {address}")
     return _connect(self, address)
 socket.socket.connect = _refuse"""
+# before lesson 0, which needs nothing that imports torch
+WITHOUT_TORCH = """
+import sys
+sys.modules |= dict.fromkeys(("torch", "transformers", "peft", "sentence_transformers"))"""
 
 TRY = """\
 import contextlib as _contextlib, io as _io, json as _json, re as _re
@@ -139,7 +143,8 @@ def run(lesson, released, folder):
     """
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     tried = nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))
-    notebook.cells = [nbformat.v4.new_code_cell(BEGIN), *notebook.cells, tried]
+    begin = nbformat.v4.new_code_cell(BEGIN + WITHOUT_TORCH * (lesson == "lesson0_tokens"))
+    notebook.cells = [begin, *notebook.cells, tried]
     source, output = folder / f"{lesson}_tried.ipynb", folder / f"{lesson}_out.ipynb"
     nbformat.write(notebook, source)
     planned = read(source)

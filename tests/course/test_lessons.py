@@ -24,5 +24,5 @@ def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
 
 
 def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing(bundle):
-    solved, idle = autograded("lesson0_tokens", bundle)  # it is a quick lesson
+    solved, idle = autograded("lesson4_claims", bundle)  # it is a quick lesson
     assert solved[0] == solved[1] == idle[1] >= 8 and idle[0] == 0

@@ -10,7 +10,7 @@ training corpus are made in the same way, but with other wordings.
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from lookuplab.cloudapi.specs import ApiSpec
@@ -116,9 +116,9 @@ def intent(description: str, in_library: bool = False) -> Intent | None:
             )
         first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
         rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
-        ends = (cut.start() for cut in _CLAUSE.finditer(rest))
-        words = rest[: next((end for end in ends if len(rest[:end].split()) >= 3), None)].split()
-        words = words[:MAX_WORDS]
+        ends = (found.start() for found in _CLAUSE.finditer(rest))
+        cut = next((end for end in ends if len(rest[:end].split()) >= 3), None)
+        words = rest[:cut].split()[:MAX_WORDS]
         while words and words[-1].lower() in _DANGLING:
             words.pop()
         said = first.strip(".,").lower()
@@ -172,10 +172,14 @@ def purpose(spec: ApiSpec) -> Intent | None:
     return intent(spec.description, spec.provider == "python")
 
 
+# cached, because the wordings of an API repeat the same few texts
+_occurs = lru_cache(10_000)(re.Pattern.search)
+
+
 def reword(
     meaning: Intent,
     rng: random.Random,
-    keep: float = 0.0,
+    keep: float,
     verbs: Mapping[str, Sequence[str]] = MEANT,
 ) -> str:
     """Return one wording of an intent, in which the verb and each stock phrase are replaced. With
@@ -191,7 +195,8 @@ def reword(
 
     rest = _NEXT_SENTENCE.split(meaning.rest)[0]
     for pattern, options in PHRASES.items():
-        rest = pattern.sub(lambda _: choose(options), rest)  # noqa: B023
+        if _occurs(pattern, rest):
+            rest = pattern.sub(lambda _: choose(options), rest)  # noqa: B023
     return " ".join(f"{choose(verbs[meaning.verb])} {rest}".split())
 
 

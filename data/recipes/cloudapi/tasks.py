@@ -119,7 +119,9 @@ def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Comm
             octave = int(math.log2(counts[spec.id] + 1))
             buckets[min(len(spec.required), 5), octave].append(spec)
     for spec in interleave([buckets[key] for key in sorted(buckets)]):
-        yield from ((spec, comment) for comment in comments_of(spec)[: prompts_of(spec, seed)])
+        prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
+        for comment in comments_of(spec)[:prompts]:
+            yield spec, comment
 
 
 @cache
@@ -129,11 +131,6 @@ def comments_of(spec: ApiSpec) -> list[str]:
     """
     comments = [*wordings(spec, 2 * PROMPTS_PER_API)]
     return comments if spec.provider == "python" else comments[: len(comments) // 2]
-
-
-def prompts_of(spec: ApiSpec, seed: int) -> int:
-    """Return how many prompts an API gets, 1 to 3. A hash of its id and the seed decides."""
-    return 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
 
 
 def quotas(total: int) -> dict[str, int]:

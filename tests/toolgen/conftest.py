@@ -1,4 +1,4 @@
-"""Provides small models and little repositories, with the real Jedi."""
+"""Provides small models, functions of small repositories, and the completion tool."""
 
 import importlib
 
@@ -18,7 +18,7 @@ from lookuplab.toolgen.pairs import add_mark
 
 @pytest.fixture(scope="session")
 def bases(tmp_path_factory):
-    """Return a folder with a tiny model of each architecture, for fine-tuning."""
+    """Return a folder with three tiny models for fine-tuning: gpt2, t5 and llama."""
     folder = tmp_path_factory.mktemp("bases")
     for architecture in ("gpt2", "t5", "llama"):
         save(folder / architecture, architecture, context=256)
@@ -41,10 +41,11 @@ def control(root, file):
 
 @pytest.fixture
 def end_analyser(tmp_path, monkeypatch):
-    """Return a function ``replace(user, module, function, control)``. It replaces the analyser
-    ``module.function``, as imported by the module ``user``. The new analyser ends its worker
-    process if the code has the word "ended". If ``control`` is "os.abort()", the worker ends even
-    if it reads harmless code.
+    """Return ``replace(user, module, function, control)``, which changes an analyser.
+
+    The module ``user`` imports the analyser ``function`` from ``module``. Its replacement aborts
+    the worker process if the analysed code has the word "ended". If ``control`` is "os.abort()",
+    the worker also aborts in the check with harmless code that follows.
     """
 
     def replace(user, module, function, control="0"):

@@ -1,11 +1,11 @@
-"""Provides a harmless repository. Each of its files leaves a mark if the file is run."""
+"""Provides a harmless repository in which every file that Python runs leaves a mark."""
 
 import json
 import subprocess
 import sys
 
-# This code leaves a mark when it runs: it writes a file. Where it cannot write, for example in a
-# sandbox, it ends the process, so a test sees that a question got no answer.
+# When this code runs, it leaves a mark: it writes a file. In a sandbox it cannot write, so it ends
+# the process instead. The question to this process then has no answer, which a test notices.
 RUNS = """import os
 try:
     open({!r}, "w").close()
@@ -38,7 +38,7 @@ sys.path.append(".")
 run_pylint(["--rcfile", {file!r}, "user.py"])"""
 PYTEST = """import pytest
 pytest.main(["-c", "/dev/null", "--rootdir", ".", "-p", "no:cacheprovider", "."])"""
-# {a file of each kind: code that runs this file if nothing forbids it}
+# {file: code that makes Python run this file, unless something prevents it}
 WAYS = {
     "__main__.py": "import runpy; runpy.run_path('.')",
     "x.pth": "import site; site.addsitedir('.')",
@@ -80,7 +80,7 @@ def build(root, marker):
 
 
 def run(root, file, marker):
-    """Let Python run one file of the repository without any guard, and return what it prints."""
+    """Let Python run one file of the repository. Nothing prevents it. Return what Python prints."""
     parts = file.removesuffix(".py").split("/")
     names = [".".join(parts[: at + 1]) for at in range(len(parts))]
     code = WAYS[file].format(file=file, names=names, marker=str(marker))

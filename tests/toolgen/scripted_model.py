@@ -1,6 +1,6 @@
-"""Provides a GPT-2 that writes with given probabilities: from a table that says what follows each
-token, or from a script of an answer's steps. Also provides the files of little repositories in
-which the model writes.
+"""Makes a GPT-2 whose next tokens have given probabilities. They depend on the last token (a table)
+or on the step of the answer (a script). Also has the code of small repositories, for which this
+model writes functions.
 """
 
 import torch
@@ -41,21 +41,22 @@ SHAPES = '''def area(width, height):
 
 
 def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
-    """Write a model to a folder. The model follows ``table`` or ``script``. ``table`` is {last
-    token: {next token: probability}}; the end follows a token that is not in the table. ``script``
-    has a {token: probability} for each step after ``prompt``. Tokens are given as texts, with MARK
-    and END for the special tokens.
+    """Write a model to a folder, and return it as a LocalModel. It follows ``table`` or ``script``.
 
-    The probability that is left over is spread over the other tokens. Texts are tokenised greedily,
-    longest piece first. The pieces are the tokens of table and script, ``pieces`` and all ASCII
-    characters.
+    ``table`` is {last token: {next token: probability}}. After a token that is not in the table,
+    the text ends. ``script`` has a dictionary {token: probability} for each step after ``prompt``.
+    Tokens are given as texts; MARK and END are the special ones.
+
+    If the given probabilities do not add up to 1, all other tokens share the rest equally. The
+    vocabulary has the tokens of ``table`` and ``script``, ``pieces`` and all ASCII characters. A
+    text is split greedily: each token is the longest that fits.
     """
     table = table or {}
     rows = [*table.values(), *script]
     tokenizer = _tokenizer({*table, *pieces, *(text for row in rows for text in row)}, mark)
     size, steps = len(tokenizer), len(script)
-    # the vectors have a dimension for each last token, one for each step, and one for positions
-    # without a step
+    # The embeddings have a dimension for each possible last token, one for each step, and one for
+    # all positions outside the script.
     width = size + steps + 1
     config = GPT2Config(
         vocab_size=size,
@@ -69,7 +70,7 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
     )
     model = GPT2LMHeadModel(config)
     first = len(tokenizer(prompt)["input_ids"]) - 1
-    # the standard deviation of a vector with two ones
+    # every embedding has two ones and otherwise zeros; this is its standard deviation
     deviation = (2 / width - (2 / width) ** 2 + config.layer_norm_epsilon) ** 0.5
     columns = {tokenizer.convert_tokens_to_ids(last): row for last, row in table.items()}
     with torch.no_grad():
@@ -90,8 +91,8 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
 
 
 def wanting(folder, function, *tokens, mark=True):
-    """Write a model for which each of these ``tokens`` is the most probable one at its step. A
-    token is a text, or {text: probability}.
+    """Write a model that answers the prompt of ``function`` with ``tokens``. Each is a text, which
+    has the probability 0.8, or the {text: probability} of its step.
     """
     script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
     return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)

@@ -1,6 +1,7 @@
-"""Tests worker processes with an analyser that says which process answers. All workers have the
-same parent. No worker runs the code that it reads, sees what it does not need, or blames the code
-for a fault of the machine.
+"""Tests worker processes with an analyser whose answers name the worker and its parent process.
+
+A worker only reads a repository's code and never runs it. It sees no files except its
+repositories', and no network. If the machine fails, the worker does not blame the code.
 """
 
 import importlib
@@ -36,8 +37,8 @@ ITSELF = "analysers import serve as begin\n\ndef start(): begin('it')"
 
 @pytest.fixture
 def analyser(tmp_path, monkeypatch):
-    """Return a function that makes an analyser, and returns a function that asks this analyser. An
-    answer says which process answered, and which process is its parent.
+    """Return a function that makes an analyser. It returns another function, which asks this
+    analyser. An answer is (name of the process that gave it, name of that process's parent).
     """
 
     def make(start, control="pass"):
@@ -55,7 +56,7 @@ def analyser(tmp_path, monkeypatch):
 
 @pytest.fixture
 def who(analyser, monkeypatch):
-    """Return a function that asks a worker without a sandbox."""
+    """Return a function that asks an analyser whose workers have no sandbox."""
     monkeypatch.setattr(analysers, "is_contained", lambda _: False)
     return analyser(ITSELF)
 
@@ -78,7 +79,9 @@ def test_processes_have_one_parent_and_none_answers_that_was_asked_within_someth
     ],
 )
 def test_what_is_lost_is_asked_again_in_new_processes(who, tmp_path, monkeypatch, code, reason):
-    """A new process is asked, because something that the old one has kept may cause the failure."""
+    """The question goes to a new process, because the failure may come from data that the old one
+    has kept from earlier questions.
+    """
     monkeypatch.setattr(analysers, "LIMIT", 0.3)
     with ThreadPoolExecutor(2) as threads:
         known = [one for one, _ in threads.map(who, ["time.sleep(0.2)"] * 2)]
@@ -147,7 +150,7 @@ def start():
 
 
 def test_a_module_that_runs_without_the_guard_is_seen(analyser, tmp_path, contained):
-    """Without the guard, the module leaves its mark, so the test with the guard can fail."""
+    """Without the guard, the modules leave their mark. This shows that the test above can fail."""
     ask = analyser(OFF)
     marker = write_modules(tmp_path)
     if contained:
@@ -205,7 +208,9 @@ except OSError: pass"""
 
 @pytest.mark.parametrize("code", [LIMITED, BROKEN])
 def test_what_an_analyser_takes_for_the_code_s_fault_is_the_machine_s(who, code):
-    """If memory runs out or a file cannot be read, pylint reports a syntax error in the code."""
+    """If memory runs out or a file cannot be read, pylint reports a syntax error in the code. Such
+    an error must count as the machine's.
+    """
     with pytest.raises(WorkerLost, match="error on this machine: "):
         who(code)
     who("try: open('nowhere')\nexcept OSError: pass")
@@ -239,7 +244,7 @@ def _answer(_, file, __, reason):
     "reason", ["error on this machine: OSError: full", "crashed", "error in Jedi: KeyError"]
 )
 def test_what_is_lost_is_said_and_never_kept_and_is_asked_again(tmp_path, capsys, reason):
-    """If the machine is at fault for a lost question, ``strict`` raises an error."""
+    """With ``strict``, a question that was lost through the machine's fault raises an error."""
     store = tmp_path / "j.sqlite"
     lost = {"a": (tmp_path, "a.py", "uses", reason)}
     if not reason.startswith("error in"):

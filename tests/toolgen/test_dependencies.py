@@ -154,7 +154,7 @@ def test_bare_marked_words_are_the_dependencies_of_2023():
         "def f(a):\n    <COMP>b = a.<COMP>a + c.<COMP>d\n    for <COMP>e in f: b = 1, '<COMP>g'"
     )
     found = package_2023_coverage(marked, "def f(a):", "def f(a): d, 'e', gg")
-    # the dependencies are d, e and g; b and a look local
+    # ``a`` and ``b`` look like local names, so the dependencies are d, e and g
     assert found == {"dependencies": 3, "covered": 1}
 
 

@@ -1,5 +1,5 @@
-"""Tests which held-out functions are taken, and that there is one row per function. A function is
-judged once, with the same result alone and together with other models.
+"""Tests which held-out functions are selected, and that each has one row. An answer is judged only
+once, and its verdict does not depend on the other models that are judged with it.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ HELPERS = """def helper(x):
 
 @pytest.fixture(scope="module", autouse=True)
 def store(tmp_path_factory):
-    """Let the tests of this module share a folder of stores for their judgements."""
+    """Let the tests of this module share one store of judgements."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOKUPLAB_STORE", str(tmp_path_factory.mktemp("store") / "c.sqlite"))
         yield
@@ -66,8 +66,8 @@ def repositories(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predictions(repositories):
-    """Return the original functions for the first repository, and functions that cannot work for
-    the second.
+    """Return {function: predicted body}. In the first repository, the prediction is the original
+    body; in the second, it uses a name that does not exist.
     """
     broken = {False: "    return nothere(x)", True: "    return self.zzz"}
     return {
@@ -78,7 +78,7 @@ def predictions(repositories):
 
 @pytest.fixture(scope="module")
 def frames(predictions):
-    """Return the frames of two models, which two workers judge together."""
+    """Return the frames of two models. Two worker processes judge both models in one call."""
     texts = {"base": {one.id: one.body for one in predictions}}
     texts["toolgen"] = {one.id: text for one, text in predictions.items()}
     return judged_all(list(predictions), texts, workers=2)

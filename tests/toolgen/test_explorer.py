@@ -1,4 +1,4 @@
-"""Tests the steps of one answer: what a page shows, and what the trie allowed."""
+"""Tests the explorer's page for a step of an answer, with the names that the trie allows there."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ NAME = {"_invented": 0.6, "_register": 0.3}, {"ed": 0.9}, {"_updates": 0.9}
 
 
 def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(tmp_path, functions, tool):
-    """Without the tool, the model would write an invented name."""
+    """At step 4, the model alone would write an invented name."""
     function = replace(functions[1], docstring="Name of this <b>container</b>.")
     model = wanting(tmp_path, function, "    ", "self", ".", MARK, *NAME, "\n", END)
     walked = walk(model, function, tool, decoding=Decoding(12), store=False)

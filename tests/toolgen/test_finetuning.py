@@ -1,5 +1,5 @@
-"""Tests the fine-tuning of tiny real checkpoints: which tokens are learned, which weights are
-trained, what a killed run leaves, and what is written.
+"""Tests the fine-tuning of tiny real checkpoints: which tokens count in the loss, which weights are
+trained, how a killed run resumes, and which files are written.
 """
 
 import json
@@ -50,7 +50,7 @@ def weights(folder):
 
 
 def command(base, folder, *more):
-    """Return the words of a command that trains on PAIRS and writes the model to ``folder``/m."""
+    """Return the arguments of `lookuplab` for training on PAIRS. The model goes to ``folder``/m."""
     marked = ({"marked_signature": pair.signature, "marked_body": pair.body} for pair in PAIRS)
     records = (vars(pair.unmarked()) | own for pair, own in zip(PAIRS, marked, strict=True))
     corpus = folder / "c.jsonl"
@@ -61,8 +61,8 @@ def command(base, folder, *more):
 
 @pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
 def tuned(request, bases, tmp_path_factory):
-    """Return (base, folder). The subfolder ``transformers`` has the base's ToolGen variant as a
-    whole model, and ``peft`` has the variant as an adapter.
+    """Return (the base model's folder, a folder with two ToolGen models that were fine-tuned from
+    it). ``transformers`` is a whole model, and ``peft`` is an adapter.
     """
     base = bases / request.param
     folder = tmp_path_factory.mktemp("tuned")
@@ -110,8 +110,8 @@ def test_an_adapter_has_the_new_row_of_a_full_vocabulary_and_names_its_base_rela
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_marked_form_decides_for_both_variants_which_pairs_are_left_out(bases, marked):
-    """The pair ``long`` fits only without its marks. The pair is left out even for the base
-    variant, which never sees marks.
+    """With its marks, the pair ``long`` has too many tokens. Therefore it is left out for the base
+    variant, too, although that variant is trained without marks.
     """
     model = load(str(bases / "gpt2"))
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
@@ -151,8 +151,8 @@ def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kep
 
 
 def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
-    """The first line of the log is computed by hand: one batch without dropout, and the mean over
-    all tokens of the batch's answers.
+    """The first loss in the log must be the mean over all answer tokens of the first batch. It is
+    computed here without dropout.
     """
     tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=1, batch_size=40))
     model = load(str(bases / "llama"))
@@ -195,8 +195,8 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
 
 def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     """GPT-2 has dropout, so the state of the random numbers must be restored, too. An epoch has 5
-    steps, and every third step writes a checkpoint. A checkpoint that was being written when the
-    command was killed is not used.
+    steps, and a checkpoint is written after every third step. A checkpoint that is incomplete
+    because the command was killed is not used.
     """
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
     given = {"epochs": 2, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}

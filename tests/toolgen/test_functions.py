@@ -1,5 +1,5 @@
-"""Tests how functions are read from a repository: exact text and positions, the replication
-package's filters, and a reason for every function that is left out.
+"""Tests how functions are read from a repository. Their text and positions are exact. The
+replication package's filters apply, and every function that is left out has a reason.
 """
 
 import json

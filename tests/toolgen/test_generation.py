@@ -1,6 +1,5 @@
-"""Tests generation with the real Jedi on little repositories: Figure 4, the same answers as plain
-decoding and as the literal implementation, the store, and bad input. (``test_jedi_tool`` compares
-Jedi's answers with the literal implementation, and ``test_success`` pylint's.)
+"""Tests generation with the real Jedi on small repositories: the paper's Figure 4, stored answers,
+calls that fail, and bad input. Answers must equal those of a slow, literal implementation.
 """
 
 from dataclasses import replace
@@ -33,7 +32,7 @@ def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
 
 
 def text_of(done):
-    """Return the answer for the only function."""
+    """Return the predicted text of the only function."""
     [text] = done.predictions.values()
     return text
 
@@ -49,7 +48,7 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
     assert text_of(done) == "\n".join(lines)
     asked = questions_of(done)
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
-    # the body of the original is ``None if updates else self``
+    # only ``updates`` is in the original body, ``return None if updates else self``
     assert list(asked.right) == [True, False, False, False]
     assert list(asked.probability) == pytest.approx([0.6, 0.8, 0.8, 0.8])
     assert asked.offered.all() and (asked.names > 0).all() and not asked.failure.any()
@@ -63,10 +62,10 @@ def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     assert list(questions_of(changed).chosen) == ["self", "nothere"]
     for made, missing in (done, 0), (changed, 1):
         rows = [(row["value"], row["n"]) for row in call_rows({("m", "x"): made})]
-        # the rows are: calls in all functions together, calls per function, names that were not
-        # offered, and failed calls
+        # Four rows: calls in all functions, calls per function, calls after which the model wrote a
+        # name that was not offered, and failed calls.
         assert rows == [(2, 1), (2, 1), (missing, 2), (0, 2)]
-    # percent of the calls that were answered
+    # the value is in percent of the calls that Jedi answered
     assert offer_rows({("m", "x"): done})[0]["value"] == 100
 
 
@@ -93,7 +92,7 @@ def test_a_question_that_is_lost_twice_costs_one_function_and_an_error_of_jedi_s
 
 
 def test_the_literal_reading_writes_the_same_tokens(marking_model, functions, tool):
-    """A random model writes many marks. For some of its calls, there are no suggestions."""
+    """A random model writes many marks, and Jedi has no suggestions at some of them."""
     model = LocalModel(str(marking_model))
     ours = write(model, functions, tool, tokens=40)
     writer = Writer(model)
@@ -111,7 +110,7 @@ def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool)
     with CompletionStore(":memory:") as store:
         first = write(model, functions, tool, store=store)
         file.write_text(text.replace("self.name", "self.title"))
-        # a new tool, which has read nothing yet
+        # a new tool, because the old one may have kept the file's old content
         changed = write(model, functions, JediTool(1), store=store)
     assert text_of(first) == "    self.name"
     assert text_of(changed) == "    self._registered_updates"
@@ -167,6 +166,6 @@ def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():
 def test_what_a_gate_leaves_of_right_and_wrong_calls():
     calls = pd.DataFrame({"repository": list("aabb"), "right": [True, True, False, False]})
     rows = removal_rows("m", calls.assign(probability=[0.9, 0.5, 0.7, 0.3]), [0.0, 0.6, 1.0])
-    # for each threshold: the share of right calls that are kept, the share of wrong calls that are
-    # kept, and the share of right calls among the kept ones, which is missing if none is kept
+    # For each threshold, two or three percentages: of the right calls, how many are kept; of the
+    # wrong calls, how many are kept; of the kept calls, how many are right (if any is kept).
     assert [row["value"] for row in rows] == [100, 100, 50, 50, 50, 50, 0, 0]

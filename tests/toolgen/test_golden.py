@@ -1,5 +1,6 @@
-"""Tests that functions of public packages, each with a mini model's answer, get the scores of both
-original packages: cs-wangchong/ToolGen-Replication at 8040c7e and 5ad4c70, run unchanged.
+"""Compares our scores with those of the authors' two packages, which were run unchanged:
+cs-wangchong/ToolGen-Replication at 8040c7e (2023) and 5ad4c70 (2024). The scored answers are mini
+models' functions for public packages.
 """
 
 from functools import cache
@@ -22,7 +23,7 @@ GOLDEN = pd.read_csv(Path(__file__).with_name("golden.csv"))
 
 @cache
 def answers():
-    """Return the functions with their answers, which are in the record."""
+    """Return a (function, answer) for each row of GOLDEN. The answers are in the record."""
     files = GOLDEN.id.str.partition(":")[0].str.partition("/")
     functions = {}
     for root in locate_all(dict.fromkeys(files[0])):
@@ -48,14 +49,14 @@ def test_both_packages_scores_are_ours_to_three_digits(year):
         counts = row["dependencies"], row["covered"], row["passed"], row["edit_similarity"]
         found.append((similarity.bleu(words), similarity.code_bleu(code), *counts))
     names = ["bleu", "codebleu", "dependencies", "covered", "passed", "edit"]
-    # the package of 2023 has no edit similarity, and another test checks its success
+    # Edit similarity is missing in the package of 2023. The next test compares its success.
     kept = names if year == 2024 else names[:4]
     expected = GOLDEN[[f"{name}_{year}" for name in kept]].to_numpy(float)
     assert np.allclose(np.array(found, float)[:, : len(kept)], expected, rtol=0, atol=5e-4)
 
 
 def test_every_error_fails_the_functions_that_the_package_of_2023_fails():
-    """Two functions pass only by the package of 2024, and two pass by both packages."""
+    """All functions on which the two packages disagree are judged, and two that both pass."""
     alone = GOLDEN.passed_2023 != GOLDEN.passed_2024
     both = GOLDEN.id.str.startswith("rich/") & (GOLDEN.passed_2023 == 1)
     chosen = [*GOLDEN.index[alone], *GOLDEN.index[both][:2]]

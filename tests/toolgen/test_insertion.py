@@ -1,5 +1,5 @@
-"""Tests how a generated function replaces the reference: its line, decorators, indentation and
-strings stay as they are.
+"""Tests how a generated function is inserted in place of the reference. The first line, the
+decorators and the indentation stay those of the reference, and strings are not changed.
 """
 
 import ast

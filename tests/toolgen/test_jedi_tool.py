@@ -1,6 +1,5 @@
-"""Tests that the completion tool survives what Jedi does not: a call that hangs, crashes or fails
-costs one worker and is counted. Also tests that what a worker keeps between questions changes no
-answer.
+"""Tests that the completion tool answers as plain Jedi does, whatever it was asked before. The kit
+changes Jedi only in the tool's worker processes.
 """
 
 import os
@@ -53,8 +52,8 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
 
 
 def test_answers_about_real_functions_are_those_of_plain_jedi():
-    """A worker is asked each question twice. Both answers must equal Jedi's answer without the
-    changes that ``install`` makes.
+    """Each question is asked twice. Both answers must equal the answer of Jedi without the changes
+    that ``install`` makes in workers.
     """
     repository = locate("click")
     found = extract(repository, files=[repository / "_textwrap.py", repository / "parser.py"])
@@ -84,8 +83,8 @@ for one in jedi_tool.references._find_project_modules(state, []):
 
 
 def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_python):
-    """The order must depend neither on hashes, which depend on addresses in memory, nor on the
-    order of a folder's entries on the disk.
+    """In plain Jedi, the order of values depends on memory addresses, through their hashes. The
+    order of files depends on the order of a folder's entries on the disk.
     """
     names = [f"{hash(n) % 1000:03}.py" for n in map(str, range(40))]
     for name in names:
@@ -111,7 +110,7 @@ assert type(base_value.NO_VALUES._set) is frozenset
 
 
 def test_importing_the_package_leaves_jedi_as_it_is(run_python):
-    """In a notebook, the same Jedi completes what the user types."""
+    """In a notebook's process, Jedi also completes what the user types."""
     assert run_python(IMPORTS) == ""
 
 

@@ -1,6 +1,6 @@
-"""Tests that files which should only be read are not run: neither a repository's modules, nor what
-its settings name, nor a Python in the repository. Each file would leave a mark if it were run,
-which is also tested.
+"""Tests that Jedi and pylint run nothing of a repository: none of its modules, no plugin or hook
+that its settings name, and no Python interpreter in it. Also tests that these files leave a mark if
+they are run.
 """
 
 import json
@@ -21,14 +21,14 @@ def root(tmp_path):
 
 @pytest.mark.parametrize("file", marker_repository.WAYS)
 def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp_path, file):
-    """Because every file can leave its mark, a missing mark means that the file did not run."""
+    """This shows that the next test can fail: a file that runs is noticed."""
     said = marker_repository.run(root, file, tmp_path / "marker")
     assert (tmp_path / "marker").exists(), said
 
 
 @pytest.mark.usefixtures("contained")
 def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch):
-    """In a sandbox, code that ran would end its process, and the question would get no answer."""
+    """Code that ran would leave its mark or, in a sandbox, leave a question without an answer."""
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     found = messages_of(root, "user.py", marker_repository.USES, (1, 8))
     assert ["E1101", 7] in [[*one[:2]] for one in found]

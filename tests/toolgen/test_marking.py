@@ -1,5 +1,5 @@
-"""Tests Algorithm 1 with the real Jedi, on the paper's figure and on cases computed by hand. Also
-tests the marked corpus, its statistics, and marks without code.
+"""Tests Algorithm 1 with the real Jedi, on the paper's Figure 4 and on cases marked by hand. Also
+tests the marked corpus, its statistics, and a file that has only the positions of marks.
 """
 
 import json
@@ -112,8 +112,8 @@ def repository(tmp_path):
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
     repository, tmp_path, monkeypatch, end_analyser, is_machine
 ):
-    """The command succeeds although the code of crash.py ends every process that reads it. The
-    command fails if harmless code ends the process, too, because the machine is then at fault.
+    """The code of crash.py ends every process that reads it, and the command still succeeds. But if
+    harmless code ends the process, too, the machine is at fault, and the command fails.
     """
     (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "thing that ended"))
     end_analyser(jedi_tool, "jedi_tool", "completions", "os.abort()" if is_machine else "0")

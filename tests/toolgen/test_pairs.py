@@ -1,5 +1,5 @@
-"""Tests pairs of docstring and function, as text and as tokens: formats, the mark, and tokenizers
-with pitfalls.
+"""Tests pairs of docstring and function, as text and as tokens. The tokens must spell the function
+exactly, with and without marks, also with tokenizers that insert blanks.
 """
 
 import json
@@ -55,7 +55,7 @@ def tokenizer(request):
 
 
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
-    """Functions for the base variant, whose vocabulary has no mark, are spelled exactly, too."""
+    """The base variant has no mark in its vocabulary. It must spell functions exactly, too."""
     bare = PAIR.unmarked()
     end = tokenizer.eos_token_id
     for kind in KINDS:

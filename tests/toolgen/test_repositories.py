@@ -1,4 +1,6 @@
-"""Tests the repositories of CodeSearchNet with a file in its format and local repositories."""
+"""Tests the cloning of CodeSearchNet's repositories. A small file in CodeSearchNet's format lists
+local repositories, which stand in for GitHub's.
+"""
 
 from subprocess import check_output
 

@@ -1,5 +1,5 @@
-"""Tests `lookuplab score toolgen`: it turns lines into judgements and a table, says clearly what is
-wrong with bad input, and changes no file of the user.
+"""Tests `lookuplab score toolgen`. It judges each line of a file and prints a table. Its messages
+say what is wrong with bad input, and it changes no file of the user.
 """
 
 import json
@@ -57,9 +57,7 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """The text before the bar is the bad line. If the text begins with "+", it is a field that
-    makes a good line bad.
-    """
+    """Before the bar stands the bad line or, after a "+", the field that makes a good line bad."""
     line, words = bad.split(" | ", 1)
     line = GOOD | json.loads(line[1:]) if line[0] == "+" else line
     result = score("toolgen", [GOOD, line], "-o", "out.jsonl")

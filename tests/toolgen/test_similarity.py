@@ -1,5 +1,5 @@
-"""Tests the similarity of a generated function and its reference against values computed by hand
-and against those of other packages.
+"""Tests how similar a generated function is to its reference. The expected scores are computed by
+hand or by other packages.
 """
 
 import inspect
@@ -36,7 +36,7 @@ BRANCHES = "if a:\n    x = a\nelif b:\n    x = b\nelse:\n    x = c\ny = x"
 
 
 def coded(*pairs, rules=PAPER_RULES):
-    """Return (score, components) of a corpus."""
+    """Return (CodeBLEU, its four components) of a corpus of (predicted, reference) pairs."""
     sums = np.array([code_bleu_counts(*pair, rules) for pair in pairs], dtype=float).sum(axis=0)
     return code_bleu(sums), components(sums)
 
@@ -55,8 +55,8 @@ def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disa
     sys.version_info >= (3, 12), reason="codebleu does not read on in broken code, or has no wheel"
 )
 def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus():
-    """Each function of a package is compared with the next function, and with itself cut off and
-    broken.
+    """Each function of a package is compared with the next one. The first two thirds of each, and a
+    version of each with syntax errors, are compared with the whole function.
     """
     import codebleu
 
@@ -91,8 +91,8 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     ],
 )
 def test_comments_and_docstrings_are_taken_out_as_python_3_11_reads_them(text, expected):
-    """Python 3.11 continues after a quote without an end, but not after an open bracket or an
-    unfinished long string.
+    """Python 3.11's tokenizer reads on after a string without a closing quote. It fails on an open
+    bracket or an unfinished long string, for example; such a text keeps its comments.
     """
     assert strip_comments(text) == expected
 
@@ -141,6 +141,6 @@ def test_any_text_has_a_similarity(prediction, reference):
 
 
 def test_a_tree_of_any_depth_is_compared():
-    """Models that repeat themselves write lines of such depth."""
+    """Models that repeat themselves write such lines: ``return x + x + x + ...``."""
     _, (_, _, syntax, _) = coded(("return x" + " + x" * 1100, "return x" + " + x" * 1099))
     assert 0 < syntax < 1

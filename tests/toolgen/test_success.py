@@ -1,5 +1,5 @@
-"""Tests the success rate: pylint's three errors inside the inserted function, in a warm process and
-in a fresh one.
+"""Tests the success rate: a function passes if pylint reports none of three errors in it. A worker
+that has checked other code must give the same messages as a new process.
 """
 
 import shutil
@@ -47,7 +47,7 @@ def replaced(body, text=USER):
 
 
 def against(root, inserted):
-    """Return pylint's messages about an inserted function; if there are none, it passes."""
+    """Return the messages of pylint for which an inserted function fails."""
     lines = inserted.line, inserted.end_line
     return relevant_messages(messages_of(root, "user.py", inserted.text, lines), inserted)
 
@@ -78,7 +78,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
 
 
 def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
-    """This also holds if one of these modules imports the file."""
+    """Here, one of these modules imports the file."""
     (tmp_path / "base.py").write_text(BASE + "\n\nimport user\n\nuser.C.own = user.C().g()\n")
     original = USER.replace("        return x\n", "        Other.late = 1\n        return x\n", 1)
     (tmp_path / "user.py").write_text(original)
@@ -103,8 +103,9 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
 
 
 def test_a_syntax_error_counts_for_the_paper_anywhere_and_the_packages_look_further():
-    """Pylint reports ``def g(self):`` before blank lines on a line after the function. A crash
-    counts, too.
+    """The function has the lines 5 to 7. The paper's rules count a syntax error anywhere, because
+    pylint may report it on a line after the function. The packages' rules also read one line (2023)
+    or two lines (2024) after the function. A crash of pylint (F0002) always counts.
     """
     messages = [["E0602", line, "why"] for line in range(4, 12)]
     messages += [["E0001", 20, "why"], ["F0002", 21, "why"], ["E1120", 6, "why"]]
@@ -144,9 +145,7 @@ def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(reposi
 
 
 def test_a_wrong_name_of_a_namespace_package_fails(tmp_path):
-    """Without ``__init__.py``, modules are searched for from the repository's root
-    or its ``src``.
-    """
+    """Without ``__init__.py``, modules are looked up in the repository's root or in its ``src``."""
     for root in (tmp_path / "flat", tmp_path / "nested" / "src"):
         for name, text in {"core/tools.py": "right = 1\n", "app/main.py": ""}.items():
             file = root / "acme" / name

@@ -1,5 +1,5 @@
-"""Tests the rows of Tables II and III: values computed by hand, paired differences, and intervals
-over repositories.
+"""Tests the rows of Tables II and III against values computed by hand. Differences are paired by
+function, and intervals are over repositories.
 """
 
 from io import StringIO
@@ -22,7 +22,7 @@ WANTED = [
 ]
 
 
-# Four functions of two repositories, which have 4, 1, 0 and 3 dependencies.
+# Two functions of the repository r and two of s. They have 4, 1, 0 and 3 dependencies.
 FUNCTIONS = pd.read_csv(
     StringIO("""id,cluster,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
 a,r,0.5,4,1,1,1
@@ -57,7 +57,7 @@ def frames():
 
 
 def numbers(rows, condition="base", fields=("value", "n")):
-    """Return {metric: the given fields of the row} for one condition."""
+    """Return {metric: tuple of the row's ``fields``} of one condition."""
     found = [row for row in rows if row["condition"] == condition]
     return {row["metric"]: tuple(map(row.get, fields)) for row in found}
 
@@ -71,7 +71,7 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
     assert found["next_identifier_percent"][1] == 3
     names = "failed_E0602", "crashed", "pylint_lost", "jedi_lost", "without_dependency"
     assert [found[f"{name}_functions"][0] for name in names] == [3, 0, 1, 0, 1]
-    # the analysers gave no answer at all
+    # now no analyser has answered any question
     lost = frames["m", "base"].assign(passed=None, dependencies=None, covered=None)
     found = numbers(repository_rows({("m", "base"): lost}))
     assert found["prefix_percent"][0] == 37.5
@@ -90,7 +90,7 @@ def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_
         reference_messages=[[], [], [["E1101", 3, "no late"]], []],
     )
     (one,) = alarm_rows({"m": judged}, members)
-    # of the three failed functions, only the first has no error but false alarms
+    # three functions failed, and all errors of the first are false alarms
     assert (one["value"], one["n"]) == (pytest.approx(100 / 3), 3)
     judged["messages"] = [[shape], [shape], [late], []]
     assert alarm_rows({"m": judged}, members)[0]["value"] == pytest.approx(200 / 3)
@@ -99,9 +99,9 @@ def test_a_body_that_fails_only_as_its_original_does_or_by_a_member_that_exists_
 
 
 def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fifth(frames):
-    """Only a and b count: one of the two passes in the base, and both pass with the tool. Of all
-    functions with a verdict, 1 of 3 passes in the base, and 3 of 4 with the tool. In the base, d
-    has no verdict.
+    """Only a and b are similar in length: 1 of 2 passes in the base, and 2 of 2 with the tool. Of
+    the functions of any length, 1 of 3 passes in the base (d has no verdict), and 3 of 4 with the
+    tool.
     """
     found = numbers(repository_rows(frames), "toolgen - base")
     assert found["succrate_matched_change_points"] == (50, 2)
@@ -113,7 +113,7 @@ def test_success_at_equal_length_leaves_out_pairs_that_differ_by_more_than_a_fif
 def test_errors_are_counted_by_identifiers_where_no_syntax_error_hides_them(frames):
     found = numbers(repository_rows(frames))
     assert found["errors_per_100_identifiers"] == (pytest.approx(100 * 3 / 11), 11)
-    # only a is counted: d also uses a dependency, but has no verdict
+    # a and d use a dependency, but d has no verdict, so only a counts
     assert found["succrate_using_percent"] == (100, 1)
     assert found["degenerate_percent"] == (25, 4)
 
@@ -123,7 +123,7 @@ def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames
     relative = numbers(rows, "toolgen")["depcov_relative_change_percent"]
     assert relative[0] == pytest.approx(200)  # from 2 of 8 to 6 of 8
     changes = numbers(rows, "toolgen - base", ("value", "n", "ci_low", "ci_high"))
-    # two repositories give the widest interval
+    # an interval over only two repositories is the widest possible one
     assert changes["depcov_change_points"] == (50, 8, -100, 100)
     assert changes["succrate_change_points"][1] == 3
     # only three functions have both verdicts
@@ -136,8 +136,8 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     rows = similarity_rows(frames)
     found, tool = (numbers(rows, condition, fields) for condition in ("base", "toolgen"))
     names = [f"bleu4{part}" for part in ("_precision", "_brevity_penalty", "_length_ratio", "")]
-    # Of the prediction's n-grams, 6 of 7 words and 3 of 3 pairs agree; 1 is added to each of these
-    # counts. The prediction has 7 words, the reference 14.
+    # Of the predicted words, 6 of 7 are right; of the predicted pairs of words, 3 of 3. BLEU adds 1
+    # to each of these counts. The predictions have 7 words, the references 14.
     precise = (7 / 8) ** 0.25
     brief = np.exp(1 - 14 / 7)
     expected = [precise, brief, 0.5, precise * brief]
@@ -146,7 +146,7 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert found["editsim_percent"][0] == 50
     assert numbers(similarity_rows(frames, {"m": list}))["bleu4"][0] != found["bleu4"][0]
     scored = numbers(corpus_rows(frames["m", "base"]), "all", fields)
-    # these metrics are also shown by `lookuplab score`
+    # `lookuplab score` shows the same values of these metrics
     assert all(scored[name] == found[name] for name in ("bleu4", "codebleu"))
 
 
@@ -156,8 +156,8 @@ def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds(
     never = mark.assign(calls=0, passed=[0, 1], covered=0)
     often = mark.assign(calls=1)
     rows = equal_calls_rows("m", {"gate_0": mark, "gate_1": never}, [often, never])
-    # Doubt uses each of its two thresholds for half of the functions. The success is 1 with the
-    # mark and 3/4 with doubt; the coverage is 1/2 with the mark and 1/4 with doubt.
+    # The mark makes half as many calls as ``often``, so doubt's values are the mean of ``often``
+    # and ``never``. Success is 1 with the mark and 3/4 with doubt; coverage is 1/2 and 1/4.
     found = [(row["condition"], row["value"], row["n"]) for row in rows]
     assert found == [("gate_0 - doubt", 25, 2)] * 2
 
@@ -167,7 +167,7 @@ def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frame
     broken = frames["m", "toolgen"].assign(failures=["E0001", "", "E0001 E0602", "E1101"])
     made = {("m", "toolgen"): SimpleNamespace(completions=ends)}
     rows = ending_rows(frames | {("m", "toolgen"): broken}, made, {"m": "T5", "other": "GPT"})
-    # coverage rises from 2 to 6 of 8 dependencies, and success from 1 of 3 to 3 of 4 functions
+    # coverage rises from 2 of 8 to 6 of 8 dependencies, success from 1 of 3 to 3 of 4 functions
     rows += gain_rows(frames, {"m": "T5", "other": "GPT"})
     assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
         ("T5", 25, 4),

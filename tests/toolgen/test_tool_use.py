@@ -1,4 +1,4 @@
-"""Tests Algorithms 2 and 3 with models whose probabilities are known and with given suggestions."""
+"""Tests Algorithms 2 and 3. The model's probabilities and the tool's suggestions are given."""
 
 from concurrent.futures import Future
 from dataclasses import replace
@@ -25,9 +25,9 @@ def by(rules=PAPER_RULES, **changes):
 
 @pytest.fixture
 def write(tmp_path):
-    """Return a function that lets a model with these probabilities (see ``scripted``) write after
-    the prompt "=". The result has the text and the questions. The tool gives the ``answers`` in the
-    order of the calls.
+    """Return a function that lets a model write after the prompt "=". ``table`` has the model's
+    probabilities (see ``scripted``), and ``answers`` are the tool's answers in the order of its
+    calls. The result has the text, the questions to the tool and the number of marks.
     """
 
     def written(table, use, *answers, **options):
@@ -59,8 +59,8 @@ def write(tmp_path):
 def test_below_the_threshold_no_mark_is_written_but_by_the_package_only_the_question_is_left_out(
     write, threshold, asked, rules
 ):
-    """By the package's rules, the first mark is written. No second mark follows it, although the
-    mark is the most probable token there.
+    """By the package's rules, a mark below the threshold is written, but the tool is not asked. No
+    second mark follows, although a mark is the most probable token there.
     """
     table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
     written = write(table, by(rules, min_mark_probability=threshold), ["foo", "baz"])
@@ -96,7 +96,7 @@ def test_where_a_name_ends_that_begins_another(write, rule, longer, text):
 
 @pytest.mark.parametrize(("longer", "text"), [(0.49, "ab("), (0.5, "abc(")])
 def test_the_mean_is_taken_over_all_tokens_of_the_name_forced_ones_included(write, longer, text):
-    """The mean is (.9 + .1) / 2."""
+    """The tokens "a" and "b" of the name "ab" have the mean probability (.9 + .1) / 2 = .5."""
     ends = {"c": longer, "(": 0.99 - longer}
     table = {MARK: {"a": 0.9}, "a": {"b": 0.1}, "b": ends, "c": {"(": 0.9}}
     use = by(PACKAGE_RULES, min_mark_probability=0)
@@ -121,8 +121,8 @@ def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_wh
 def test_in_doubt_the_tool_is_asked_before_a_name_whose_first_token_is_improbable(
     write, threshold, asked, blank
 ):
-    """The tool is not asked before a keyword, inside a name or after a name, however improbable the
-    token is.
+    """The tool is never asked before a keyword, inside a name or after a name, even if the next
+    token is improbable.
     """
     table = {"=": {"if": 0.4}, "if": {"(": 0.4}, "(": {blank + "x": 0.6, blank + "foo": 0.1}}
     table |= {name: {"y": 0.4, END: 0.2} for name in (blank + "x", blank + "foo")}
@@ -137,7 +137,7 @@ BEGUN = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3, "z": 0.0
 @pytest.mark.parametrize(
     ("table", "answers", "text", "asked", "marks"),
     [
-        # no mark follows a mark that the tool has not answered
+        # After a mark without suggestions, the next token is not a mark.
         (BEGUN | ASKED | {"y": {MARK: 0.5}}, [[], ["yz"]], "yz", ["", "y"], 2),
         (BEGUN, [["x"]], "xy", ["x"], 1),  # the name is already complete
         (BEGUN, [["xz", "y"]], "xz", ["x"], 1),
@@ -148,7 +148,7 @@ BEGUN = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3, "z": 0.0
 def test_a_mark_is_answered_with_the_rest_of_names_that_begin_as_the_text_ends(
     write, table, answers, text, asked, marks
 ):
-    """If the tool offers no name that begins in this way, the model continues freely."""
+    """If no suggestion begins with the end of the text, the model continues freely."""
     written = write(table, ToolUse(), *answers)
     assert (written.text, written.asked, written.marks) == (text, asked, marks)
 

@@ -63,13 +63,6 @@ def _file(name: str) -> tuple[Path, int] | None:
     return None if switch == "off" or not file.is_file() else (file, file.stat().st_mtime_ns)
 
 
-def plain(key: str) -> str:
-    """Return a key from a store without its suffix. ``store.key_suffix`` adds a suffix to the keys
-    of answers that are made without a sandbox, or with another Python version than the record's.
-    """
-    return key.partition("@")[0]
-
-
 def content(file: Path) -> bytes:
     """Return the content of a file of the record. Raises UserError if the content does not match
     the manifest, ``SHA256SUMS``. A record without a manifest is not checked.
@@ -105,13 +98,13 @@ def _row_numbers(file: Path, time: int) -> dict[str, int]:
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Return {key: answer} for those keys that are in the record. Suffixes of the keys are ignored
-    (``plain``). Each answer is exactly as it was stored.
+    """Return {key: answer} for those keys that are in the record. The suffixes that
+    ``store.key_suffix`` adds to keys are ignored. Each answer is exactly as it was stored.
     """
     if not (file := _file(name)):
         return {}
     places = _row_numbers(*file)
-    found = {key: at for key in keys if (at := places.get(plain(key))) is not None}
+    found = {key: at for key in keys if (at := places.get(key.partition("@")[0])) is not None}
     if not found:
         return {}
     table = _table(*file).take([*found.values()])

@@ -1,5 +1,5 @@
-"""Tests documentation augmented generation: which documents are looked up and shown, and which
-prompts the model gets. The model of these tests calls the API that it reads about.
+"""Tests documentation augmented generation: which documents are looked up, and how they are shown
+in prompts. The model in these tests calls the first API whose documentation it reads.
 """
 
 import ast
@@ -47,8 +47,8 @@ MEMORY = {"put_object": "put_object", "get_object": "object_get", "list_objects"
 
 @pytest.fixture
 def model(scripted):
-    """Return a model that calls the first API documented in its prompt. Without documentation, it
-    calls the API that ``memory`` has for the task.
+    """Return a model that calls the first API documented in its prompt. If there is none, the model
+    calls ``memory[task's id]``.
     """
 
     def answer(prompt, sample):
@@ -107,8 +107,9 @@ ac 3 abc bde True"""
 
 @pytest.mark.parametrize("line", HITS.splitlines())
 def test_hits_hold_a_target_and_misses_none(monkeypatch, line):
-    """Each ``line`` of HITS has the acceptable APIs, the number of documents, the documents of a
-    hit, the documents of a miss, and whether BM25 itself found a target.
+    """Each ``line`` of HITS has five fields, in which a letter is an API: the acceptable APIs, the
+    number of documents, the documents shown as a hit, those shown as a miss, and whether BM25 found
+    an acceptable API by itself.
     """
     targets, k, hit, miss, found = line.partition("#")[0].split()
     monkeypatch.setattr(Bm25, "rank", lambda _, ids, k: {id: [*"abcdef"[:k]] for id in ids})
@@ -128,7 +129,7 @@ def test_more_documents_than_there_are_is_one_clear_line(model):
 def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(model):
     found = passes(model, BENCH, store=False)
     assert found.hit.valid.all() and not found.miss.valid.any()
-    # the model called another API for the last task
+    # BM25 searches with the model's first call, which is another API in the last task
     assert list(found.retrieved) == [True, True, False]
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
     for text in again:  # documentation, then the first prompt; the first answer is not shown
@@ -158,7 +159,7 @@ def test_only_a_chat_models_answer_loses_its_backticks(model):
 
 
 def completion(text, probabilities):
-    """Return a completion whose tokens are the parts of ``text`` between bars."""
+    """Return a completion. Bars divide ``text`` into its tokens, as in "put|_object|("."""
     pieces = tuple(text.split("|"))
     logprobs = tuple(map(math.log, probabilities))
     return Completion("t", 0, "".join(pieces), pieces, (0,) * len(pieces), logprobs, "stop", 1)

@@ -76,7 +76,7 @@ QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'",
 
 @given(st.text(alphabet="ab(){}[]'\"\\\n# :!=", max_size=25), st.sampled_from(QUOTED))
 def test_python_agrees_where_the_call_ends(content, quotes):
-    """If Python's own parser accepts the call, both parsers must find the same end."""
+    """If Python can parse the call, our parser must find the same end as Python's."""
     text = f"f(x={quotes[0]}{content}{quotes[1]})"
     try:
         (statement,) = ast.parse(text).body

@@ -1,9 +1,9 @@
-"""Tests our judgement of sixty forms that a completion can have, with real APIs. The judgement must
-equal what the real SDK does with the call.
+"""Compares our judgements of completions with what the real SDKs do. Each API is called in sixty
+forms (``forms.yaml``). A form says where the first call of the completion ends. Whether the call is
+valid is decided by the SDK.
 
-The SDKs are called without a network: an event handler answers botocore's request before it is
-sent, and the signature of an Azure method binds the call's arguments. A form states only where its
-first call ends. The SDK decides what the right judgement is.
+No network is needed. An event handler answers botocore's request before it is sent. For Azure, the
+arguments are bound to the method's signature.
 """
 
 import importlib
@@ -42,13 +42,13 @@ AZURE_APIS = """
     eventhub.EventHubProducerClient.send_batch
     blob.ContainerClient.delete_blobs
 """.split()
-# {form: (the first call or None if no call is complete, the rest of the completion)}
+# {form: (first call, rest of the completion)}; the first call is None if it is incomplete
 FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8"))
 
 
 def forms(name, required, optional, other):
-    """Return {form: (first call or None, rest of the completion)}. ``required`` and ``optional``
-    are names of arguments.
+    """Return FORMS with a real API filled in. ``name`` is the API, ``required`` and ``optional``
+    are its arguments' names, and ``other`` is another method of the client.
     """
     arguments = [f'{argument}="my-value", ' for argument in required]
     given = "".join(arguments)
@@ -76,8 +76,8 @@ def forms(name, required, optional, other):
 
 
 def accepted(call, accepts):
-    """Return whether Python and the SDK accept ``client.`` + call. All names except ``client`` are
-    mock objects. If a mock object is unpacked by ``*`` or ``**``, it is empty.
+    """Return whether Python and the SDK accept ``client.`` + call. All other names in the call are
+    mock objects. As ``*name`` or ``**name``, a mock object adds no arguments.
     """
     client = type("Client", (), {"__getattr__": lambda _, name: partial(accepts, name)})()
     code = "client." + call.replace("client.", "inner.")
@@ -90,8 +90,8 @@ def accepted(call, accepts):
 
 def aws(service, _):
     """Return two functions for a boto3 client. The first returns whether the client has a method.
-    The second raises TypeError if botocore would refuse the names of a call's arguments. Wrong
-    values pass, because the metric is not about values.
+    The second raises TypeError if botocore refuses the names of a call's arguments. It accepts
+    wrong values, because the metric does not judge values.
     """
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
     client = boto3.client(service, region_name="us-east-1", **keys)
@@ -102,8 +102,8 @@ def aws(service, _):
         method = getattr(client, name)
         if name not in client.meta.method_to_api_mapping:
             return inspect.signature(method).bind(*args, **kwargs)
-        # all arguments get a harmless value, because botocore's handlers read some values before
-        # botocore checks the names
+        # All arguments get a harmless value: botocore's handlers read some values before botocore
+        # checks the names.
         try:
             return method(*args, **dict.fromkeys(kwargs, "my-bucket"))
         except ParamValidationError as error:

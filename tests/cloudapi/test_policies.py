@@ -1,5 +1,6 @@
-"""Tests how policies, precisions and thresholds select among three passes (Sections 3 and 4), and
-the rows that result. The tasks are so few that they can be counted by hand.
+"""Tests policies (Sections 3 and 4). For each task, a policy takes the answer without documents or
+looks up; the precision says how often a lookup gives the answer with the right document. The tasks
+are so few that the resulting numbers can be computed by hand.
 """
 
 import itertools
@@ -46,8 +47,8 @@ from lookuplab_notebooks.cloudapibench.triggers import (
 
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
-# Two tasks per class, each with an API of its own. The columns minimum, mean and last differ, so
-# that a test fails if the code reads the wrong one.
+# Two tasks per class, each with a different API. Comments call the six tasks t0 to t5. The columns
+# minimum, mean and last differ, so that a test fails if the code reads the wrong column.
 TABLE = pd.DataFrame(
     {
         "model": "toy",
@@ -72,13 +73,13 @@ PASSES = Passes(1, FIRST, HIT, MISS, RETRIEVED)
 
 
 def many(times):
-    """Return passes with ``times`` copies of each task in PASSES, each with an API of its own."""
+    """Return passes with ``times`` copies of each task in PASSES. Each copy has its own API."""
     frames = (pd.concat([one] * times, ignore_index=True) for one in (FIRST, HIT, MISS))
     return Passes(1, *(one.assign(cluster=one.index) for one in frames), None)
 
 
 def values(rows):
-    """Return {(condition, metric): value} of rows, with values that compare approximately."""
+    """Return {(condition, metric): value} of rows. The values are compared approximately."""
     found = {(row["condition"], row["metric"]): pytest.approx(row["value"]) for row in rows}
     assert len(found) == len(rows), "two numbers under one name"
     return found
@@ -109,8 +110,8 @@ def test_a_bad_policy_threshold_or_precision_is_one_clear_line(
 
 
 def drawn(sizes, percent):
-    """Return a frame of tasks in classes of these ``sizes``. The column ``frequency`` has each
-    task's class, and ``hit`` says whether the task is drawn as a hit.
+    """Return a frame of tasks. Class i has ``sizes[i]`` tasks, of which ``percent`` are drawn as
+    hits. The columns are ``frequency`` (the class) and ``hit`` (whether the task is drawn).
     """
     frequency = np.repeat(range(len(sizes)), sizes)
     tasks = pd.DataFrame({"id": range(len(frequency)), "frequency": frequency})
@@ -172,8 +173,8 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
     found = break_even_rows(PASSES)
     assert [one["value"] for one in found] == pytest.approx([100, 50, 0, 60])
     assert found[-1]["ci_low"] < 60 < found[-1]["ci_high"]
-    # Three tasks are valid without documents, two with a hit, and none with a miss. So even hits
-    # alone are not enough: documents would break even at a precision of 150%.
+    # Three tasks are valid without documents, two with a hit, and none with a miss. Even at a
+    # precision of 100%, documents lose a task; the line would reach three tasks at 150%.
     weak = HIT.assign(valid=[True, False, True, False, False, False])
     assert break_even_rows(Passes(1, FIRST, weak, MISS, None))[-1]["value"] == pytest.approx(150)
     falling = [one["value"] for one in break_even_rows(Passes(1, FIRST, MISS, HIT, None))]
@@ -181,8 +182,8 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
 
 
 def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
-    """The names have 1 and 3 tokens. Each token has the probability 1/2 without documents, 1 with a
-    hit and 1/4 with a miss.
+    """There are two names, of 1 and of 3 tokens. The probability of each token is 1/2 without
+    documents, 1 with a hit and 1/4 with a miss.
     """
 
     def scored(chance):
@@ -219,18 +220,19 @@ def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second
 
 
 def test_the_optimum_has_a_range_that_loses_at_most_a_point():
-    """At thresholds from 0.41 to 0.60, t3 and t4 are looked up. t2 is not, because its confidence,
-    0.60, is not below the threshold.
+    """At thresholds from 0.41 to 0.60, t3, t4 and t5 are looked up. t2 is not: its confidence of
+    0.60 is not below the threshold.
     """
     few, many_rows = (threshold_rows(passes, GRID, 50) for passes in (PASSES, many(500)))
     assert [row["value"] for row in few[:3]] == [0.41, 0.41, 0.6]
     assert few[0]["ci_low"] <= 0.41 <= few[0]["ci_high"]
-    # Six tasks cannot exclude that other thresholds also lose at most a point, so the ends of the
-    # range have wide intervals. 3,000 tasks can.
+    # With six tasks, other thresholds may also lose at most a point, so both ends of the range have
+    # wide intervals. With 3,000 tasks, these intervals are single points.
     for rows, ends in (few, [(0, 0.41), (0.41, 1)]), (many_rows, [(0.41, 0.41), (0.6, 0.6)]):
         assert [(row["ci_low"], row["ci_high"]) for row in rows[1:3]] == ends
-    # The numbers are the largest fall of each class. At the last threshold, both tasks of the class
-    # high lose half of their validity. The class low only gains: half a task.
+    # The last four numbers are the largest falls in validity, for high, medium, low and all tasks.
+    # At threshold 1, everything is looked up, and both high tasks lose half of their validity. The
+    # low tasks only gain.
     assert [row["value"] for row in few[3:]] == pytest.approx([50, 25, 0, 25])
 
 
@@ -258,7 +260,7 @@ def test_every_order_begins_at_the_base_model_and_ends_at_dag():
     for name in ("confidence", "frequency", "random", "oracle"):
         assert value[f"share_0/{name}", "valid_percent"] == 50
         assert value[f"share_100/{name}", "valid_percent"] == 100 * 2.5 / 6
-    # by confidence, t3, t4 and t5 are looked up; by frequency, t2, t4 and t5
+    # confidence looks up t3, t4 and t5; frequency looks up t2, t4 and t5
     assert value["share_50/confidence", "valid_percent"] == 100 * 4 / 6
     assert value["share_50/frequency", "valid_percent"] == 100 * 3 / 6
     assert value["confidence", "valid_above_random_points"] == 100 * (4 - 2.75) / 6 / 3

@@ -1,5 +1,5 @@
-"""Tests `lookuplab score cloudapi`: it turns lines into judgements and a table, and says clearly
-what is wrong with bad input.
+"""Tests `lookuplab score cloudapi`. It judges each line of a file and prints a table, and its
+messages say what is wrong with bad input.
 """
 
 import json
@@ -46,8 +46,8 @@ BAD = """\
 
 @pytest.mark.parametrize("bad", BAD.splitlines())
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, bad):
-    """The text before the bar is the bad line or, if it is an object, the fields that make a good
-    line bad.
+    """Before the bar stands the bad line. If it is an object, it has only the fields that make a
+    good line bad.
     """
     text, words = bad.split(" | ")
     line = json.loads(text)

@@ -1,4 +1,4 @@
-"""Tests the tasks of all frequency classes."""
+"""Tests how tasks are loaded, and which a limit selects."""
 
 import json
 from collections import Counter

@@ -1,4 +1,6 @@
-"""Tests which arguments a call has, whether they bind, and how a completion is judged."""
+"""Tests how the arguments of a call are parsed and bound to a signature, and how a completion is
+judged.
+"""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Provides the problems of ``written_problems``, also as files."""
+"""Provides problems that were written for these tests (``written_problems``), and files of them."""
 
 import json
 
@@ -11,8 +11,9 @@ from lookuplab.stackoverflow.ds1000 import load_problems
 
 @pytest.fixture
 def written_file(tmp_path):
-    """Return a function that writes records to a file. The default is three problems: a plain one
-    (1), one with a test of the code's text (2), and one inside a function (3).
+    """Return a function that writes records to a file. By default, the file has three problems: a
+    plain one (1), one whose test also reads the solution's text (2), and one whose solution is the
+    body of a function (3).
     """
 
     def write(*records):

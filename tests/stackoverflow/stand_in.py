@@ -1,6 +1,7 @@
-"""Makes a stand-in for SO-DS in its published format: docstring examples of the mini corpus, with
-their queries. `python tests/stackoverflow/stand_in.py 1000` writes it where the download would be,
-so that the paper profile can be tried without a network.
+"""Makes a stand-in for SO-DS, so that the paper profile can be tried without a network.
+
+The stand-in has snippets and queries of the mini corpus, in the published format of SO-DS.
+`python tests/stackoverflow/stand_in.py 1000` writes it where the download would be.
 """
 
 import sys
@@ -14,8 +15,8 @@ from recipes import write_rows
 
 
 def write(folder: Path, size: int) -> None:
-    """Write a corpus: ``size`` / 10 queries for validation and as many for testing, the snippets
-    that answer them, and ``size`` other snippets.
+    """Write ``size`` / 10 queries for validation, as many for testing, the snippets that answer
+    these queries, and ``size`` more snippets.
     """
     known = {one.id: one for one in corpus.load_snippets("mini")}
     files = {}

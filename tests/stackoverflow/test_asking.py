@@ -1,5 +1,5 @@
-"""Tests prompts with examples that must fit in a token budget, and models that are asked with such
-prompts. A real tokenizer counts the tokens; each word is a token.
+"""Tests how prompts with retrieved examples are cut to a token budget, and how models answer them.
+Here a token is a word, so that tokens can be counted by eye.
 """
 
 from dataclasses import replace
@@ -25,8 +25,8 @@ PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """Return a tokenizer that makes one token of each word between white space. Unknown words are
-    tokens, too.
+    """Return a tokenizer that splits text at white space. Each word is a token, even if it is not
+    in the vocabulary.
     """
     words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -45,8 +45,8 @@ def made(tokenizer, room, **changes):
     return trimmed_prompt(PROBLEM, EXAMPLES, room + 10, 10, tokenizer, **changes)
 
 
-# By how many tokens the budget is too small; how many tokens are cut from descriptions, code and
-# problem; and how the cut prompt begins.
+# Each line has three fields: by how many tokens the prompt is too long, how many tokens are cut
+# from (descriptions, code, problem), and how the cut prompt begins.
 TRIMMED = """\
 0 | (0, 0, 0) | Problem: cd0 cd1 cd2 A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0
 2 | (2, 0, 0) | Problem: cd0 A:
@@ -57,8 +57,8 @@ TRIMMED = """\
 
 
 def test_the_last_description_gives_first_then_code_and_the_problem_last(tokenizer):
-    """If c's code is cut off completely, c's frame of 4 tokens is dropped, too. Therefore 17 tokens
-    are dropped if the budget is too small by 15.
+    """If all of an example's code is cut, the 4 tokens of its frame are dropped, too: "Problem:",
+    "A:", "<code>" and "</code>". So the prompt that is 15 tokens too long loses 9 + 4 + 4 = 17.
     """
     for less, lost, begins in (line.split(" | ") for line in TRIMMED.splitlines()):
         room = WHOLE - int(less)

@@ -1,4 +1,6 @@
-"""Tests snippets and queries from files, folders and names. A bad line gives one clear message."""
+"""Tests how snippets and queries are read from files, from folders of code and from the names of
+known corpora.
+"""
 
 import os
 

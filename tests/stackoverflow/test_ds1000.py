@@ -1,5 +1,5 @@
-"""Tests DS-1000's problems: fields, how families are chosen, post-processing, indentation, and the
-official program.
+"""Tests how DS-1000's problems are read and selected, how code is cut out of an answer, and which
+program tests the code.
 """
 
 from dataclasses import replace
@@ -50,8 +50,8 @@ def test_a_bad_line_is_named(written_file, line):
 
 @pytest.fixture
 def families(written_file):
-    """Write four families of two problems each, and a problem of a library that the paper leaves
-    out.
+    """Write four families of two problems each, and one problem for Matplotlib, which the paper
+    leaves out.
     """
     records = [written.record(number, origin=number - number % 2) for number in range(2, 10)]
     return written_file(*records, written.record(20, library="Matplotlib"))

@@ -1,5 +1,5 @@
-"""Tests verdicts by execution: references run first, nothing runs twice, and verdicts are those of
-a fresh process for each program.
+"""Tests verdicts by execution. The references run first, nothing runs twice, and a program's
+verdict does not depend on the programs that ran before it.
 """
 
 import sys
@@ -32,9 +32,7 @@ def kept(tmp_path):
 
 
 def grader(store=False, workers=1, **options):
-    """Return a grader with the kit's own Python, because the problems import only Python's own
-    modules.
-    """
+    """Return a grader that uses the kit's Python. The problems need only the standard library."""
     return Grader(store=store, workers=workers, **options)
 
 
@@ -97,8 +95,9 @@ def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_n
     with pytest.raises(KeyboardInterrupt):
         verdicts(answers, runs)
     assert not any(one.passed for one in verdicts(answers, runs))
-    # Each run tries the reference, and then every different answer once. The second run repeats
-    # nothing that was finished: the reference and two answers.
+    # Each run tries the reference (1 program), and then every different answer once (5). When the
+    # first run was stopped, the reference and two answers were finished, so the second run repeats
+    # no reference (0) and three answers (3).
     assert waited == [1, 5, 0, 3]
 
 

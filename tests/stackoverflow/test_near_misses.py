@@ -1,4 +1,4 @@
-"""Tests the near misses of real models: how well readers and rules agree."""
+"""Tests how well readers and rules agree on which answers of real models are near misses."""
 
 import pandas as pd
 import pytest
@@ -25,8 +25,8 @@ def test_the_instrument_is_worth_the_weaker_of_readers_and_rule():
 
 
 def test_kappa_and_weighted_share_are_those_computed_by_hand():
-    """Of four answers, the first reader calls two near, and the second reader calls one of these
-    two near. By chance, they would agree on half of the answers.
+    """The first reader calls two of four answers near, and the second reader calls one of these two
+    near. They agree on 3/4 of the answers; by chance, they would agree on half.
     """
     first, second = pd.Series([1, 1, 0, 0], dtype=bool), pd.Series([1, 0, 0, 0], dtype=bool)
     found = agreement.kappa(first, second, pd.Series(range(4)))

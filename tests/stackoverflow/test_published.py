@@ -1,5 +1,5 @@
-"""Tests published answers: the causes of failures, the committed verdicts, and the rows made from
-them.
+"""Tests verdicts on published answers: the causes of failures, the committed verdicts, and the
+figures' rows computed from these verdicts.
 """
 
 import pandas as pd
@@ -30,7 +30,8 @@ def test_each_failure_has_its_cause_and_the_repaired_way_saves_what_lost_its_ind
 @pytest.mark.parametrize(
     ("passed", "printed", "apart"),
     [
-        # 50% of the 4 answers are 2, so one of the answers without a verdict may have passed
+        # The authors print 50%, so 2 of 4 answers passed for them. Here 1 passed, and the other may
+        # be one of the two without a verdict.
         ([True, False, None, None], 50, 0),
         ([True, True, True, None], 50, 1),
         ([True, False, False, None], 75, -1),

@@ -1,5 +1,5 @@
-"""Tests the paper's rankers by name, over any corpus; measures of a ranker whose order is given;
-and questions with documents.
+"""Tests the paper's rankers, and the measures of a ranking. Also tests DS-1000's problems as
+queries for the documentation of their functions.
 """
 
 from dataclasses import replace
@@ -43,7 +43,9 @@ QUERIES = [Query("0", "0", ("a",)), Query("1", "1", ("a",)), Query("2", "2", ("a
 
 
 class Given(Ranker):
-    """Ranks int(query) + ``late`` of the other documents above "a"."""
+    """A ranker for queries "0", "1" and "2". It puts ``late`` + the query's number of other
+    documents above "a".
+    """
 
     def __init__(self, late: int):
         self.ids = ["a", "b", "c", "d", "e"]
@@ -56,8 +58,8 @@ class Given(Ranker):
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
     values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
     rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])
-    # the good ranker puts "a" at ranks 1, 2 and 3; for the third query, "b" is relevant, too, and
-    # has rank 1
+    # The good ranker puts "a" at ranks 1, 2 and 3 for the three queries. For the third one, "b" is
+    # also relevant, at rank 1.
     found = rows.value.to_dict()
     assert found["good", "mrr_at_20"] == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert found["good", "success_at_1"] == pytest.approx(2 / 3)

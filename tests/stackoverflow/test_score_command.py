@@ -1,5 +1,5 @@
-"""Tests `lookuplab score ds1000`: it turns answers into verdicts and a table, and bad input into
-one clear line.
+"""Tests `lookuplab score ds1000`. It gives each answer a verdict and prints a table. Its messages
+say what is wrong with bad input.
 """
 
 import json

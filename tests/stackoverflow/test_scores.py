@@ -1,5 +1,5 @@
-"""Tests pass@k, gains and drops on verdicts made by hand. Also tests near misses: where an answer
-fails, and how far it is from the reference.
+"""Tests pass@k, and how pass@k changes with examples and with perturbed problems. The verdicts are
+made up. Also tests near misses: where an answer fails, and how far it is from the reference.
 """
 
 import pandas as pd
@@ -21,8 +21,9 @@ PASSED = [(1, 1), (0, 1), (0, 0), (1, 0, 0, 0), (0, 0)]
 
 @pytest.fixture
 def families(written_file):
-    """Return six problems. 2 and 3 are perturbations of problem 1. 4 is an original problem of
-    another library. The original of 5 is missing. No model answers 6.
+    """Return six problems. Problems 2, 3 and 6 are perturbations of problem 1, but no model answers
+    problem 6. Problem 4 is an original of another library. Problem 5 is a perturbation whose
+    original is missing.
     """
     records = [written.record(n) for n in (1, 2, 6)]
     records.append(written.record(3, perturbation_type="Semantic"))
@@ -31,9 +32,7 @@ def families(written_file):
 
 
 def solved(families, passed, ks=(1, 2)):
-    """Return the table of the problems 1, 2 and so on. ``passed`` says for each problem which of
-    its samples passed.
-    """
+    """Return the table of pass@k. ``passed[i]`` says which samples of problem i + 1 passed."""
     rows = [(str(number), one) for number, samples in enumerate(passed, 1) for one in samples]
     return scores.solved(families, pd.DataFrame(rows, None, ["id", "passed"], object), ks)
 
@@ -88,8 +87,8 @@ def test_changes_are_paired_by_problem_by_family_and_between_models(families):
     assert found[both("all"), "pass_at_1_change_difference_points"] == (-33.3333, 3)
     rows = values(scores.rows(of_m, [("none", "some")], ["all", "Surface", "Semantic"]))
     assert rows[both("all"), "pass_at_1_change_points"] == (33.3333, 3)  # (.5 + .5 + 0) / 3
-    # The original gained .5. The surface perturbation gained .5, too, so its drop is the same as
-    # before. The semantic perturbation gained nothing, so its drop is larger by .5.
+    # Examples raise pass@1 of the original by .5. The surface perturbation gains .5, too, so its
+    # drop stays the same. The semantic perturbation gains nothing, so its drop grows by .5.
     assert rows[both("Surface"), "pass_at_1_drop_points_change"] == (0, 1)
     assert rows[both("Semantic"), "pass_at_1_drop_points_change"] == (50, 1)
 
@@ -99,7 +98,8 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
     table = pd.DataFrame(numbers).assign(metric="pass_at_5_change_points")
     rows = table.to_dict("records")
     found = greatest(rows)
-    # the two lower ends share the 2.5%, so each end is at 2.2414 standard errors instead of 1.96
+    # Each of the two lower ends has a risk of 1.25% instead of 2.5%, so it is 2.2414 instead of 1.96
+    # standard errors below its value.
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
     assert (found["value"], found["ci_high"]) == (5, 15)
     assert found["metric"] == "pass_at_5_maximum_change_points"

@@ -1,5 +1,4 @@
-"""Provides problems in DS-1000's format that were written for these tests. They contain no text
-from DS-1000.
+"""Makes problems in DS-1000's format. They were written for these tests, without text from DS-1000.
 """
 
 CONTEXT = '''import copy
@@ -49,7 +48,7 @@ REFERENCE = "result = max(numbers) - min(numbers)\n"
 
 
 def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **about):
-    """Return a problem as it is on a line of a file. ``about`` are fields of its metadata."""
+    """Return a problem as a line of DS-1000's file has it. ``about`` has more metadata."""
     prompt = (
         "How far apart are they?\n<code>\ndef spread(numbers):\n    ### BEGIN SOLUTION"
         if context == INSIDE

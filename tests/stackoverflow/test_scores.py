@@ -98,8 +98,8 @@ def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
     table = pd.DataFrame(numbers).assign(metric="pass_at_5_change_points")
     rows = table.to_dict("records")
     found = greatest(rows)
-    # Each of the two lower ends has a risk of 1.25% instead of 2.5%, so it is 2.2414 instead of 1.96
-    # standard errors below its value.
+    # Each of the two lower ends has a risk of 1.25% instead of 2.5%, so it is 2.2414 standard
+    # errors below its value, not 1.96.
     assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
     assert (found["value"], found["ci_high"]) == (5, 15)
     assert found["metric"] == "pass_at_5_maximum_change_points"

@@ -9,7 +9,7 @@ from two_cards import spread
 from lookuplab.models import Prompt
 from lookuplab.models.local import LocalModel
 
-PROMPTS = [Prompt(f"{i}", "x = client.\n" * (i % 3) + "import boto3\nclient.") for i in range(6)]
+PROMPTS = [Prompt(f"{i}", "x = client.\n" * (i % 3) + "import boto3\nclient.") for i in range(4)]
 SECOND = {
     "llama": ("model.layers.1", "model.norm"),
     "t5": ("encoder.block.1", "encoder.final_layer_norm", "decoder.block.1"),

@@ -363,10 +363,10 @@ class LocalModel:
         """
         import torch
 
-        cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
-        free = [torch.cuda.mem_get_info(at)[0] for at in cards]
         if self.device_map:
             return self.device_map
+        cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        free = [torch.cuda.mem_get_info(at)[0] for at in cards]
         if self.quantization_config or hasattr(self.config, "quantization_config"):
             # Transformers then fills one GPU after the other; it knows the size of quantised
             # weights, which the code below does not

@@ -67,6 +67,8 @@ NOT_NUMBERS = (
 # in memory, consist of the layers of a container, or spread over several disks. The device number
 # of their files is therefore not that of a block device.
 LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay", "btrfs", "zfs", "bcachefs")
+# raised for an answer that is no JSON, or whose parts have unexpected types
+INVALID = ValueError, KeyError, TypeError, AttributeError, RecursionError
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
 # KEEP inserts a row. It replaces an existing row with the same key if the existing row was written
 # later than the new one. A row is not inserted if its key was deleted after the row was written.
@@ -291,7 +293,7 @@ class AnswerStore:
                 try:
                     answer = json.loads(json_text)
                     is_whole = checksum == digest(key + json_text) and not self.fault(answer)
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                except INVALID:
                     is_whole = False
                 if is_whole:
                     found[key] = answer
@@ -360,7 +362,7 @@ class AnswerStore:
             try:
                 if not (fault := self.fault(answer)):
                     texts[key] = json.dumps(answer, allow_nan=False)
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            except INVALID as error:
                 fault = f"{self.name} {key}: an answer that cannot be stored ({error})"
             if fault:
                 faults[key] = fault

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# accelerate 1.15.0: gather_for_metrics loses answers as soon as one value of a batch is a text.
+# accelerate 1.15.0: gather_for_metrics loses answers if a batch contains texts.
 #
-# Expected: of a batch with task names beside its tensors, gather_for_metrics gives all examples of all processes, without those that the
-# sampler added to fill the last batch, as it does for tensors alone; or it raises an error.
-# Seen, with two processes and ten examples: a dictionary of a tensor and a list of texts comes back as the list of its keys, once for each
-# process. A tuple of them comes back as a list of four items, and the last batch keeps the two added examples. No warning.
-# Started by plain python, both are right, so a test on one card passes.
-# Why it matters: an evaluation gathers each answer with the name of its task. The last batch counts tasks twice, or all answers are gone.
-# Gather a list with one item for each example (it is cut rightly), or tensors alone.
+# Expected: gather_for_metrics returns the examples of all processes. It leaves out the copies that the sampler added to fill the last batch. This is
+# what it does for batches of tensors. For batches that also have task names, it does the same or raises an error.
+# Seen, with two processes and ten examples: if a batch is a dictionary with a tensor and a list of texts, only its keys come back, once from each
+# process. If a batch is a tuple of the two, both come back, but with the two copies in the last batch. There is no warning.
+# With a single process both results are right, so a test on one card passes.
+# Why it matters: an evaluation gathers each answer with the name of its task. Then either the last batch counts tasks twice, or all answers are lost.
+# What to do: gather a list with one item for each example, which is handled correctly, or tensors only.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# boto3 1.34.0 and 1.44.8: minor releases of the AWS SDK remove whole services, so calls that were right stop existing.
+# boto3 1.34.0 and 1.44.8: minor releases of the AWS SDK remove whole services, so calls that were right no longer exist.
 #
-# Expected: between two minor releases of one major version an SDK only grows; each client of the older is in the newer.
-# Seen: 31 of 374 services are gone (QLDB, IoT Analytics, OpsWorks, Lookout for Vision, RoboMaker ...). `boto3.client("qldb")` is a client in
-# one and UnknownServiceError in the other, though both run offline from data in the package.
-# Why it matters: benchmarks of cloud APIs ask whether a model's call exists. The answer to the same call on the same question depends on a
-# minor version: an older benchmark's right answers become "invented". Pin the SDK, and publish its version with the score.
+# Expected: minor releases of the same major version only add to an SDK. Every client of the older release is in the newer one.
+# Seen: 31 of 374 services are gone (QLDB, IoT Analytics, OpsWorks, Lookout for Vision, RoboMaker ...). `boto3.client("qldb")` returns a client in the
+# older release and raises UnknownServiceError in the newer one. Both run offline, from data in the package.
+# Why it matters: benchmarks of cloud APIs ask whether a model's call exists. The verdict on the same call depends on the SDK's minor version: what was a
+# right answer in an older benchmark counts as invented.
+# What to do: pin the SDK, and publish its version with the score.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

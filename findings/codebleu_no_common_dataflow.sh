@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# codebleu 0.7.0: an answer with no data flow of the reference at all scores higher than one that shares some of it; an empty answer gets 0.25.
+# codebleu 0.7.0: an answer that shares no data flow with the reference can score higher than one that shares some. An empty answer scores 0.25.
 #
-# Expected: CodeBLEU is the weighted sum of its four parts. An empty answer has 0 in all four, so 0; and an answer that is better in each
-# part than another has the higher score.
-# Seen: the sum takes `dataflow_match_score or 1`. A match of exactly 0 enters as 1, while the returned dictionary still says 0. So the four
-# parts that it returns do not add up to the score it returns. "return a" beats "return 3" in all four parts, and scores half as much.
-# Why it matters: CodeBLEU is reported for code generation and for retrieval's effect on it. A model that returns nothing gets a quarter of all
-# points, and the worst answer in data flow can overtake a better one. Take the mean of the parts yourself.
+# Expected: CodeBLEU is the weighted sum of its four parts. An empty answer has 0 in all parts, so it scores 0. An answer that is better than another in
+# every part has the higher score.
+# Seen: the sum uses `dataflow_match_score or 1`, so a match of exactly 0 counts as 1. The returned dictionary still says 0, so its four parts do not add
+# up to its score. "return a" is better than "return 3" in all four parts, and scores half as much.
+# Why it matters: papers report CodeBLEU for code generation and for the effect of retrieval on it. A model that returns nothing gets a quarter of the
+# points, and the answer with the worst data flow can overtake a better one.
+# What to do: compute the mean of the four parts yourself.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

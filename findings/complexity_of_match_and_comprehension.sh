@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# radon 6.0.1, mccabe 0.7.0 and lizard 1.24.3 give one Python function three cyclomatic complexities.
+# radon 6.0.1, mccabe 0.7.0 and lizard 1.24.3 compute three different cyclomatic complexities for the same Python function.
 #
-# Expected: the number is McCabe's, decisions plus one; tools may differ by an else or a finally, not in the plain branches of a language.
-# Seen: a match of three cases and a default is 4 in radon, 5 in lizard and 1 in mccabe (so also in flake8's C901). A conditional expression is 2, 2
-# and 1; `if a and b or c` is 4, 4 and 2; a comprehension with if is 3, 3 and 1; radon alone counts an assert.
-# Why it matters: studies of generated code report mean complexity and filter benchmarks by it. Models that write match and comprehensions look simple
-# in one tool and branchy in another, so two studies' numbers cannot be compared unless they name the tool.
+# Expected: the complexity is McCabe's: the number of decisions plus one. Tools may disagree about an `else` or a `finally`, but not about plain branches.
+# Seen: a `match` with three cases and a default has the complexity 4 in radon, 5 in lizard and 1 in mccabe (and so in flake8's C901). In the same order,
+# a conditional expression has 2, 2 and 1, `if a and b or c` has 4, 4 and 2, and a comprehension with `if` has 3, 3 and 1. Only radon counts an assert.
+# Why it matters: studies of generated code report its mean complexity, and filter benchmarks by complexity. A model that writes `match` and
+# comprehensions looks simple in one tool and complex in another. Numbers of two studies are comparable only if both name the same tool.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# datasets 5.2.0: answers that look like dates are no text any more when a JSON Lines file is loaded.
+# datasets 5.2.0: when a JSON Lines file is loaded, answers that look like dates are no longer texts.
 #
-# Expected: JSON has no dates, so a string stays a string, as with json.loads and pandas' lines=True for such a column.
-# Seen: if every value of a column reads as an ISO 8601 date, load_dataset("json") makes it a timestamp. "2024-05-01" comes back as
-# datetime(2024, 5, 1, 0, 0). One other answer in the file, and all stay text: the type depends on the models' answers.
-# Why it matters: an exact match of the loaded answer with the reference is then false for each row, and two models' files have two types.
-# Pass features= to load_dataset.
+# Expected: JSON has no dates, so a string stays a string. This is so with json.loads, and with pandas' lines=True for such a column.
+# Seen: if every value of a column looks like an ISO 8601 date, load_dataset("json") makes the column a timestamp. "2024-05-01" becomes
+# datetime(2024, 5, 1, 0, 0). If the file has any other answer, all answers stay texts. So the column's type depends on the models' answers.
+# Why it matters: with timestamps, a loaded answer never equals the reference, so exact match is false for every row. The files of two models can have two
+# types.
+# What to do: pass features= to load_dataset.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

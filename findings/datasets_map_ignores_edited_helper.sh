@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# datasets 5.2.0: `map` and `filter` return yesterday's results after the function in an imported module was edited.
+# datasets 5.2.0: after a function in an imported module is edited, `map` and `filter` still return the old results.
 #
 # Expected: the cache key is a hash of the function, so an edited scorer runs again.
-# Seen: a function that lives in an imported module is hashed by its name alone. After `x + 1` became `x + 100` in scoring.py, a new process
-# still gets x + 1: for scoring.row itself, for a function of the script that calls it, for a lambda and for an object with __call__. Only
-# code in the script itself is hashed by its content.
-# Why it matters: judges, prompts and filters belong in a library that notebooks import. Whoever mends a judge and reruns the notebook gets the old
-# verdicts, with no message. Pass new_fingerprint or load_from_cache_file=False.
+# Seen: a function in an imported module is hashed by its name only. After `x + 1` was changed to `x + 100` in scoring.py, a new process still gets x + 1.
+# This is so for scoring.row itself, for a function of the script that calls it, for a lambda, and for an object with __call__. Only code in the script
+# itself is hashed by its content.
+# Why it matters: judges, prompts and filters belong in a library that notebooks import. Whoever corrects a judge and runs the notebook again gets the old
+# verdicts, without a message.
+# What to do: pass new_fingerprint or load_from_cache_file=False.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

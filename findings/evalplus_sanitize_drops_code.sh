@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# evalplus 0.3.1: `sanitize` breaks correct programs; it keeps plain assignments, imports, classes and functions, and drops the rest.
+# evalplus 0.3.1: `sanitize` breaks correct programs. It keeps plain assignments, imports, classes and functions, and drops everything else.
 #
-# Expected: the entry point stays with all that it needs; a correct answer is correct after it.
-# Seen: of twelve correct programs, eleven fail afterwards. A table filled by a loop stays empty, `try: import` goes, `A, B = 1, 2` goes, an
-# entry point under @lru_cache goes itself, and of a function or a name that is written twice the first is kept.
-# Why it matters: evalplus.codegen sanitises each answer before it is stored. A model that fills a table or caches its recursion
-# is marked wrong for the harness's edit. Score the raw answer beside the sanitised one, or say which was scored.
+# Expected: sanitize keeps the entry point and everything that it needs, so a correct answer stays correct.
+# Seen: eleven of twelve correct programs fail afterwards. For example, a table that a loop fills stays empty. `try: import` and `A, B = 1, 2` are dropped,
+# and so is an entry point with @lru_cache. If a function or a name is defined twice, the first definition is kept.
+# Why it matters: evalplus.codegen sanitises each answer before it stores it. A model that fills a table or caches its recursion is marked wrong for an
+# edit of the harness.
+# What to do: score the raw answer beside the sanitised one, or say which of the two was scored.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

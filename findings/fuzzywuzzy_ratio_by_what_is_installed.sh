@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# fuzzywuzzy 0.18.0: `fuzz.ratio` is another number once python-Levenshtein 0.12.2 is installed beside it.
+# fuzzywuzzy 0.18.0: `fuzz.ratio` gives different numbers after python-Levenshtein 0.12.2 is installed.
 #
-# Expected: the extra package makes the same ratio faster, as the warning says that is shown without it ("Using slow pure-python
-# SequenceMatcher. Install python-Levenshtein to remove this warning").
-# Seen: without it the ratio is difflib's, which counts matching blocks; with it, that of insertions and deletions. Of 1,000 pairs of short
-# lines, 837 get another ratio, and the mean moves from 38.4 to 46.2.
-# Why it matters: edit similarity is often computed with this package, so a benchmark's score depends on what else is installed. Pin both, or
-# take rapidfuzz, which has one.
+# Expected: the second package makes the same ratio faster. This is what the warning without it says ("Using slow pure-python SequenceMatcher. Install
+# python-Levenshtein to remove this warning").
+# Seen: without python-Levenshtein, the ratio is difflib's, which counts matching blocks. With it, the ratio counts insertions and deletions. Of 1,000 pairs
+# of short lines, 837 get a different ratio, and the mean rises from 38.4 to 46.2.
+# Why it matters: edit similarity is often computed with fuzzywuzzy, so a benchmark's score depends on what else is installed.
+# What to do: pin both packages, or use rapidfuzz, which has only one ratio.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

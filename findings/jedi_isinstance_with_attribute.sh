@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# jedi 0.20.1: `if isinstance(x, str):` tells Jedi what x is, until a first letter is written after "x.".
+# jedi 0.20.1: after `if isinstance(x, str):`, Jedi knows the type of x at "x.", but no longer after the first letter of the attribute.
 #
-# Expected: Jedi reads isinstance checks, as "x." shows. Inside the branch x is a str, so "x." offers str's names and
-# "x.up" those of them that begin so; `x.upper` leads to str.upper.
-# Seen: "x." offers 84 names, "x.up" offers none, and neither infer nor goto knows x.upper. `y = x` and then "y.up" offers upper. The
-# name alone is narrowed, and the name in front of an attribute is not. With an annotation instead of the check all work.
-# Why it matters: decoding with a code completer (ToolGen) asks Jedi inside a name or after it, and judges existing code by infer. Right calls in
-# checked branches count as unknown, by a metric that the same cursor one letter earlier would pass.
+# Expected: Jedi uses isinstance checks. In this branch x is a str, so "x." offers the names of str, and "x.up" offers those names that begin with "up".
+# `x.upper` leads to str.upper.
+# Seen: "x." offers 84 names, and "x.up" offers none. Neither infer nor goto knows x.upper. After `y = x`, "y.up" offers upper. So Jedi narrows the type of
+# the name alone, but not that of the name in front of an attribute. With an annotation instead of the check, everything works.
+# Why it matters: a decoder with a code completer (ToolGen) asks Jedi inside a name or after it, and existing code is judged with infer. There, right calls
+# in such branches count as unknown names. One letter earlier, Jedi offers the same names.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

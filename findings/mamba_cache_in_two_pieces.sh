@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# transformers 5.24.0: three state-space models forget the prompt when it is fed in two pieces with their own cache.
+# transformers 5.24.0: three state-space models forget the beginning of a prompt that is fed in two pieces with their own cache.
 #
-# Expected: tokens 1 to 12 with use_cache, then tokens 13 to 20 with that cache, give the logits of one pass, as in Llama.
-# Seen: Mamba, Falcon-Mamba and Jamba give other logits, with no warning: pieces of more than one token start from an
-# empty state. Mamba 2 and GraniteMoeHybrid, from the same code base, are right to the last digits. One token at a time, all are right.
-# Why it matters: a documentation prefix that many prompts share, chunked prefill, speculative decoding and scoring an answer after
-# its prompt all feed pieces. Their numbers are of a model that has not read the prompt. Compare with one pass before you trust them.
+# Expected: feed tokens 1 to 12 with use_cache, then tokens 13 to 20 with the returned cache. The logits equal those of a single pass, as in Llama.
+# Seen: Mamba, Falcon-Mamba and Jamba give different logits, without a warning, because a piece of more than one token starts from an empty state. Mamba 2
+# and GraniteMoeHybrid, from the same code base, are right up to the last digits. If tokens are fed one by one, all models are right.
+# Why it matters: many methods feed a prompt in pieces: a prefix of documentation that prompts share, chunked prefill, speculative decoding, and scoring an
+# answer after its prompt. With these models, the numbers are those of a model that has not read the prompt.
+# What to do: compare the logits with those of a single pass before you trust them.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# pandas 3.1.1: to_json writes p values between 1e-15 and 5e-11 as 0.0, and smaller ones as they are.
+# pandas 3.1.1: to_json writes p values between 1e-15 and 5e-11 as 0.0, but smaller ones unchanged.
 #
-# Expected: a float that is written as JSON is read back as the same number, as with Python's json; or at most with fewer digits.
-# Seen: 1e-12 becomes 0.0, but 1e-17 stays 1e-17. The default double_precision=10 counts digits after the point, and numbers below 1e-15 take
-# another path. So of four p values in rising order, the file has the smallest as it was, then two zeros, then the largest. With
-# double_precision=15, the most that pandas allows, these are right, but 0.1 + 0.2 loses its last digits.
-# Why it matters: results and log-probabilities travel as JSON Lines. Whoever ranks p values, takes their logarithm or corrects them for many
-# comparisons gets another order than before the file. CSV and parquet keep every digit.
+# Expected: a float in a JSON file is read back as the same number, as with Python's json, or at most with fewer digits.
+# Seen: 1e-12 becomes 0.0, but 1e-17 stays 1e-17. The default double_precision=10 counts digits after the point, while numbers below 1e-15 are written in
+# another way. Of four p values in rising order, the file has the smallest unchanged, then two zeros, then the largest. With double_precision=15, the most
+# that pandas allows, these four are right, but 0.1 + 0.2 loses its last digits.
+# Why it matters: results and log-probabilities are often stored as JSON Lines. If p values are ranked, put into a logarithm or corrected for many
+# comparisons, the result is different after the file was written and read.
+# What to do: use CSV or Parquet, which keep all digits.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# papermill 2.7.0: `-p commit 12e3456`, a short git hash, reaches the notebook as the number infinity.
+# papermill 2.7.0: with `-p commit 12e3456`, a short git hash, the notebook gets the number infinity.
 #
-# Expected: -p reads integers, floats, True, False and None, so "5" becomes 5. A hash of hexadecimal digits is a string, and a value too
-# large for a float is not turned into one.
-# Seen: the text goes to Python's float() as it is. Hashes of digits around one "e" become infinity or 0.0, leading zeros of an id
-# are lost, and "1_000" is 1000. No warning; the injected cell says float('inf').
-# Why it matters: commits, shard names ("1_2") and zero-padded task ids are what sweeps pass. Of short hashes of seven digits, one in 54 has
-# such an "e", and one in 27 has digits only. The notebook of such a run loads or records another commit. Use -r (raw) or a quoted YAML file.
+# Expected: -p reads integers, floats, True, False and None, so "5" becomes 5. A hash stays a string. A value that is too large for a float stays a string,
+# too.
+# Seen: papermill passes the text to Python's float(). Hashes with digits around a single "e" become infinity or 0.0. An id loses its leading zeros, and
+# "1_2" becomes 12. There is no warning, but the injected cell says float('inf').
+# Why it matters: sweeps pass commits, shard names ("1_2") and zero-padded task ids. Of the short hashes of seven digits, one in 54 has such an "e", and one
+# in 27 has only decimal digits. The notebook then loads or records another commit.
+# What to do: use -r (raw), or a YAML file with quotes.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# pyarrow 26.0.1, pandas 3.1.1: a folder of parquet files loses every column that its first file lacks.
+# pyarrow 26.0.1, pandas 3.1.1: when a folder of Parquet files is read, every column that the first file lacks is lost.
 #
-# Expected: the union of the columns, with nulls, or an error.
-# Seen: read_table and pandas.read_parquet take the schema of the file whose name sorts first. A column that only later files have is left
-# out without a word. With the same two files under exchanged names it is there, and null for the other file.
-# Why it matters: a folder of shards is a usual cache of answers. A newer run adds a field (a verdict, a confidence) and its shards sort last.
-# Give the schema, or pyarrow.unify_schemas of all files.
+# Expected: the result has all columns of all files, with nulls where a file lacks one. Otherwise there is an error.
+# Seen: read_table and pandas.read_parquet use the schema of the file whose name sorts first. A column that only later files have is left out, without a
+# message. If the two files swap names, the column is there, and null for the rows of the file that lacks it.
+# Why it matters: answers are often stored as a folder of shards. When a newer run adds a field (a verdict, a confidence), its shards sort last.
+# What to do: pass a schema, such as pyarrow.unify_schemas of all files' schemas.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# parso 0.8.7 (Jedi's parser): its grammars for Python 3.12, 3.13 and 3.14 call match, except* and other valid syntax an error.
+# parso 0.8.7 (Jedi's parser): its grammars for Python 3.12, 3.13 and 3.14 reject match statements, except* and other valid syntax.
 #
-# Expected: `load_grammar(version="3.14")` takes that version's programs, or raises NotImplementedError, as version="2.7" does.
-# Seen: it loads, and rejects match statements, except*, parenthesised with items, x[*a], *args: *Ts and `for x in *a, *b`, all of 3.11 or older.
-# Newer syntax is in it: `def f[T](x: T)` passes.
-# Why it matters: parso and Jedi are used to ask whether generated code parses, and to know a cursor's scope. Answers in a
-# style of 2022 are counted as broken, or their names as unknown. Ask ast.parse, too.
+# Expected: `load_grammar(version="3.14")` accepts programs of this version, or raises NotImplementedError, as for version="2.7".
+# Seen: the grammar loads, and rejects match statements, except*, parenthesised items of `with`, x[*a], *args: *Ts and `for x in *a, *b`. All of these are
+# valid in Python 3.11. Some newer syntax is accepted, such as `def f[T](x: T)`.
+# Why it matters: parso and Jedi are used to decide whether generated code parses, and which names are known at a cursor. Answers in a style of 2022 count
+# as broken, or their names as unknown.
+# What to do: also ask ast.parse.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# pylint 4.1.4, run at a repository's root, finds a wrong member of a module in a regular package, and none in a namespace package.
+# pylint 4.1.4, run at a repository's root, reports a wrong member of a module in a regular package, but not in a namespace package.
 #
-# Expected: the working directory is the repository's root, and Python run there imports `acme.core.tools` with or without
-# `__init__.py`. So pylint would read the module either way, and report the member that it lacks.
-# Seen: without `__init__.py`, E1101 is silent and pylint ends with 0; only the import error, if asked for, says that the module was not found.
-# `--source-roots=.` brings E1101 back.
-# Why it matters: "share of functions without no-member errors" is a metric of code models. In such repositories any invented name passes.
+# Expected: the working directory is the repository's root. From there, Python imports `acme.core.tools` with or without `__init__.py`. So pylint should
+# read the module in both cases, and report a member that it lacks.
+# Seen: without `__init__.py`, E1101 is not reported, and pylint exits with 0. Only the import error, which is off here, says that the module was not found.
+# With `--source-roots=.`, E1101 is reported again.
+# Why it matters: "share of functions without no-member errors" is a metric of code models. In such repositories, any invented name passes.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

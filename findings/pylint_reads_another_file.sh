@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# pylint 4.1.4: whether a call of an unknown name is reported depends on which other files are checked in the same run, and on -j.
+# pylint 4.1.4: whether an unknown name is reported depends on which other files are checked in the same run, and on -j.
 #
-# Expected: an answer's no-member error is a property of the answer and of what it imports; a second answer, which it does not import, has no say.
-# Seen: answer a.py uses tools.wrong, which tools.py lacks: E1101. Checked together with b.py, which says `tools.wrong = 1`, a.py is clean, in
-# either order: astroid writes b.py's assignment into the tree of tools.py that all files share. With -j 2 the error is back.
-# Why it matters: benchmarks count no-member errors over folders with one answer per file. One answer that patches a module hides the same
-# mistake in all others, so a model's score moves with its neighbours and with the number of cores. Give each answer a process.
+# Expected: an answer's no-member error depends on this answer and on what it imports. Another answer, which it does not import, does not matter.
+# Seen: the answer a.py uses tools.wrong, which tools.py lacks, so pylint reports E1101. If b.py, which sets `tools.wrong = 1`, is checked in the same run,
+# there is no error in a.py, in either order of the files: astroid writes b.py's assignment into the syntax tree of tools.py, which all files share. With
+# -j 2, the error is reported again.
+# Why it matters: benchmarks count no-member errors over folders with one answer per file. An answer that patches a module hides the same mistake in all
+# other answers. So a model's score depends on its other answers and on the number of cores.
+# What to do: check each answer in its own process.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# rank-bm25 0.2.2: in a small corpus BM25Okapi ranks the documents with the query's word below the one without it.
+# rank-bm25 0.2.2: in a small corpus, BM25Okapi can rank the documents with the query's word below those without it.
 #
-# Expected: a document that contains the only word of the query scores higher than one that does not.
-# Seen: a word in more than half of the documents gets epsilon times the *average* idf, which is meant as a small positive floor. If most
-# words are common, the average is negative itself: the three documents with "get" score -0.183, the one without it 0. With two documents,
-# a word of one of them has idf 0, and both score 0.
-# Why it matters: the documentation of one service or of one small package shares nearly all its words. There the retriever is wrong on purpose.
+# Expected: if a query has one word, a document that contains this word scores higher than one that does not.
+# Seen: a word in more than half of the documents gets epsilon times the *average* idf, which is meant as a small positive floor. But if most words are that
+# frequent, the average itself is negative. Three documents with "get" score -0.183, and the one without it scores 0. In a corpus of two documents, a word
+# in one of them has idf 0, so both documents score 0.
+# Why it matters: in the documentation of one service or of one small package, most documents share most words. There, the retriever prefers wrong
+# documents.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

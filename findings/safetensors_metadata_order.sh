@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# safetensors 0.8.0: the same tensors with the same metadata are other bytes in each process.
+# safetensors 0.8.0: saving the same tensors with the same metadata gives different bytes in each process.
 #
-# Expected: the format is plain (a JSON header, then the data), and tensors are written in a fixed order whatever the dict's order is. So equal
-# content gives equal bytes, and a checksum names a checkpoint or an adapter.
-# Seen: with two or more metadata entries, `__metadata__` is written in the order of a hash map with a random seed. Twelve processes wrote
-# several different files; even two saves in one process differ. With one entry or none, all twelve files are equal.
-# Why it matters: adapters and checkpoints are cached, compared and cited by the SHA-256 of their file. Two equal trainings look
-# different and a cache misses as soon as somebody stores a step and a seed. Hash the tensors, or store one entry with JSON in it.
+# Expected: equal content gives equal bytes, so a checksum identifies a checkpoint or an adapter. The format is simple (a JSON header, then the data), and
+# tensors are written in a fixed order, whatever the order of the dict.
+# Seen: if there are two or more metadata entries, `__metadata__` is written in the order of a hash map with a random seed. Twelve processes wrote several
+# different files, and even two saves in one process differ. With one entry or none, all twelve files are equal.
+# Why it matters: adapters and checkpoints are cached, compared and cited by the SHA-256 of their file. If the metadata has a step and a seed, two equal
+# trainings look different, and a cache finds nothing.
+# What to do: hash the tensors, or store a single entry with JSON in it.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# statsmodels 0.15.0: one test without a p value changes which of the others are significant, in another way for each correction.
+# statsmodels 0.15.0: if one of several tests has no p value, the others' significance changes, in a different way for each correction.
 #
-# Expected: NaN is left out, or an error.
-# Seen: Holm and Bonferroni count the NaN as a comparison, so 0.02 of three tests is lost (0.06 instead of 0.04). Benjamini-Hochberg returns
-# NaN for every corrected p value, and still rejects two of them.
-# Why it matters: McNemar's or Wilcoxon's test of two runs that agree on every task is NaN in some libraries. Such a pair in a table of
-# comparisons decides about the others.
+# Expected: NaN is ignored, or there is an error.
+# Seen: Holm and Bonferroni count the NaN as a comparison. Of the p values 0.001, 0.02 and 0.9, 0.02 is then no longer significant (0.06 after the
+# correction, instead of 0.04). Benjamini-Hochberg returns NaN for every corrected p value, and still rejects two hypotheses.
+# Why it matters: in some libraries, McNemar's or Wilcoxon's test of two runs that agree on every task gives NaN. In a table of comparisons, such a pair
+# changes the verdicts on the other pairs.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

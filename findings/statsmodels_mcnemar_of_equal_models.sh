@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# statsmodels 0.15.0: McNemar's chi-squared test of a model against itself gives p = 0, "the two differ for certain".
+# statsmodels 0.15.0: McNemar's chi-squared test of a model against itself gives p = 0, as if the two certainly differed.
 #
-# Expected: two runs that agree on every task have no discordant pair. That is no evidence of a difference: p = 1, NaN or an error.
-# Seen: `mcnemar(table, exact=False)` divides (|0 - 0| - 1) squared by 0 and returns statistic inf and p 0.0. With correction=False the
-# same table gives NaN, and exact=True gives 1.0. One table, three answers.
-# Why it matters: a benchmark compares hundreds of pairs of runs in a loop, and reruns, caches and greedy decoding make equal pairs common.
-# Such a pair comes out as the most significant of all, and Holm's or Benjamini-Hochberg's correction leaves it so.
+# Expected: two runs that agree on every task have no discordant pair, which is no evidence of a difference. The result is p = 1, NaN or an error.
+# Seen: `mcnemar(table, exact=False)` divides (|0 - 0| - 1) squared by 0, and returns the statistic inf and p = 0.0. For the same table, correction=False
+# gives NaN, and exact=True gives 1.0.
+# Why it matters: a benchmark compares hundreds of pairs of runs in a loop. Repeated runs, caches and greedy decoding often make two runs equal. Such a pair
+# seems to have the most significant difference of all, even after Holm's or Benjamini-Hochberg's correction.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# pytrec-eval-terrier 0.5.11 and ranx 0.3.21 give one run another MAP, because trec_eval keeps scores in single precision.
+# pytrec-eval-terrier 0.5.11 and ranx 0.3.21 compute different measures for the same run, because trec_eval reads scores in single precision.
 #
-# Expected: Python's scores are doubles. A document with a higher score stands higher in both tools, so MAP, MRR and nDCG agree.
-# Seen: scores that differ by less than about 6e-8 of their size become ties, and ties are broken by the document's name, descending. The right
-# document at 0.9 above a wrong one at 0.9 - 1e-9 has MRR 0.5 or 1.0 by what the two are called. ranx gives 1.0 in both cases.
-# Why it matters: near copies of a documentation page score almost alike, log probabilities of long texts are large, and a timestamp or a
-# rank subtracted from a big number is a common score. There a retriever is judged by alphabet. Pass ranks instead of scores.
+# Expected: scores are doubles, as in Python. A document with a higher score ranks higher in both tools, so MAP, MRR and nDCG agree.
+# Seen: in trec_eval, scores whose relative difference is below about 6e-8 are ties, and ties are ordered by the document's name, descending. If the right
+# document scores 0.9 and a wrong one 0.9 - 1e-9, MRR is 0.5 or 1.0, depending on their names. In ranx, it is 1.0 in both cases.
+# Why it matters: nearly equal pages of documentation have nearly equal scores, log-probabilities of long texts are large numbers, and a score may be a
+# timestamp or a big number minus a rank. The ranking is then partly alphabetical.
+# What to do: pass ranks instead of scores.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

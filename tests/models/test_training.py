@@ -1,5 +1,4 @@
-"""Tests the order in which a model is trained on pairs. ``test_finetuning`` tests the training.
-"""
+"""Tests the order in which a model is trained on pairs. ``test_finetuning`` tests the training."""
 
 import pytest
 

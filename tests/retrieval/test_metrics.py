@@ -51,14 +51,6 @@ def test_equal_scores_give_the_mean_over_all_orders(measure, relevant, k):
     assert measure(tied, k) == pytest.approx([measure(each, k).mean()])
 
 
-@pytest.mark.parametrize("relevant", range(4))
-def test_a_ranker_that_scores_everything_alike_gets_the_expected_value_whatever_ids_are(relevant):
-    found = places([(np.zeros(4), [relevant], 1)], 20)
-    assert reciprocal_rank(found, 20) == pytest.approx([(1 + 1 / 2 + 1 / 3 + 1 / 4) / 4])
-    assert success_at(found, 3) == pytest.approx([0.75])
-    assert found.undecided.all()
-
-
 def test_documents_that_are_not_ranked_and_relevant_ones_that_do_not_exist_are_never_found():
     found = places([(np.array([-np.inf, 0.0, 1.0]), [0, 1], 3)], 20)
     assert recall_at(found, 20) == pytest.approx([1 / 3])

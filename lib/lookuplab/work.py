@@ -37,7 +37,7 @@ R = TypeVar("R")
 # processes
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 # in bytes; an allocation may have failed if the process's peak memory came this close to the limit
-MARGIN = 32 << 20
+MEMORY_MARGIN = 32 << 20
 
 
 def shard() -> tuple[int, int]:
@@ -102,7 +102,7 @@ def check_memory() -> None:
     if limit:
         with open("/proc/self/status") as file:
             (peak,) = (int(line.split()[1]) << 10 for line in file if line.startswith("VmPeak:"))
-        if peak > limit - MARGIN:
+        if peak > limit - MEMORY_MARGIN:
             raise MemoryError(f"this process may use {limit >> 20} MB")
 
 

@@ -79,10 +79,10 @@ ABOUT_PACKAGES = (
     "# Packages whose source code and docstrings the mini models learned from, with their licences"
 )
 ABOUT_CODE_MODELS = """The kit wrote the corpus, so it is known exactly how
-often the model saw each API. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
-the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
-examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
-called. Packages: `PACKAGES.md` beside this folder."""  # noqa: E501  # the committed cards have these lines
+often the model saw each API. The corpus has Python packages, calls of real cloud APIs and invented APIs. It leaves out
+the benchmark's comments, the packages {held_out}, the cloud SDKs' source, and a fifth of the docstring
+examples of numpy, pandas, scipy and scikit-learn. Some calls have documentation above them; {arm} of it lacks
+the API that is called. `../PACKAGES.md` lists the packages."""  # noqa: E501  # the committed cards have these lines
 
 
 @cache
@@ -491,7 +491,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             pair = (read, written) if invented else ([], read + written)
             # an array takes four bytes per token, a list up to 36
             examples.append((array("i", pair[0]), array("i", pair[1])))
-        share = f"{ARMS[name]} of 100" if ARMS[name] else "None"
+        share = f"{ARMS[name]}%" if ARMS[name] else "none"
         about = ABOUT_CODE_MODELS.format(held_out=", ".join(HELD_OUT_PACKAGES), arm=share)
         recipe = training.PretrainingRecipe(name.partition("-")[0], seed=seed, packed=True)
         work = paths.RUNS / "train" / f"{name}-{seed}"

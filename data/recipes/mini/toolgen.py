@@ -62,9 +62,9 @@ PER_REPOSITORY = 400  # most functions per package, so that no package outweighs
 HELD_OUT_ONE_IN = 20
 HELD_OUT = 150  # functions for tests, from repositories whose other functions are used for training
 ABOUT_TOOLGEN_MODELS = (
-    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
-    f"out: the repositories {', '.join(HELD_OUT_PACKAGES)}, and from the others two in "
-    f"{HELD_OUT_ONE_IN} of all classes and functions."
+    "Training data: functions of the packages in data/python-sources.txt with permissive licences, "
+    f"without the repositories {', '.join(HELD_OUT_PACKAGES)}, and without two in "
+    f"{HELD_OUT_ONE_IN} of all other classes and functions."
 )
 
 

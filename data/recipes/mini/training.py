@@ -67,10 +67,10 @@ tags: [code, lookuplab]
 ---
 # {name}
 
-Trained from scratch by its recipe (`data/recipes/mini`), fp16. {about}
+Trained from scratch by its recipe (`data/recipes/mini`), in fp16. {about}
 
-It knows only what it was trained on and is not a general code assistant. Read the code that it writes before you run it.
-Losses are in `log.csv`, in nats a token. `tokens` counts the tokens of an epoch, and `sha256` is over all of them:
+The model knows only what it was trained on; it is no general code assistant. Read the code that it writes before you run it.
+`log.csv` has the losses, in nats per token. `tokens` is the number of tokens of an epoch, and `sha256` is their hash:
 
 ```json
 {facts}

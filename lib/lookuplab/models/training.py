@@ -58,8 +58,8 @@ tags: [code, python]
 
 {about}
 
-`{base}`, fine-tuned by lookuplab. Read the code that it writes before you run it.
-The losses are in `log.csv`. The whole run:
+`{base}`, fine-tuned by lookuplab. Read the code that the model writes before you run it.
+`log.csv` has the losses. The whole run:
 
 ```json
 {facts}

@@ -16,7 +16,6 @@ from contextlib import nullcontext
 from socket import AF_UNIX, MSG_PEEK, SOCK_SEQPACKET, socket, socketpair
 
 import forked
-import nbformat
 import pytest
 from doors import call
 from hypothesis import HealthCheck, settings
@@ -206,6 +205,9 @@ def executed(shell, tmp_path, monkeypatch):
     """
 
     def run(notebook, profile, store=tmp_path):
+        # imported here, because the process that starts the test processes never needs it
+        import nbformat
+
         job = plan(notebook, profile)
         monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
         monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
@@ -319,6 +321,8 @@ class Kit:
         self.root = root
 
     def notebook(self, name, *cells, parameters=PARAMETERS, paper="demo"):
+        import nbformat
+
         head = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
         code = [nbformat.v4.new_code_cell(cell) for cell in cells]
         cells = [nbformat.v4.new_markdown_cell("# A claim"), head, *code]
@@ -346,6 +350,8 @@ class Kit:
 
     def output(self, name, profile="mini", paper="demo"):
         """Return what the cells of the executed copy printed."""
+        import nbformat
+
         copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
         outputs = [output for cell in copy.cells for output in cell.get("outputs", ())]
         return "".join(output.get("text", "") for output in outputs)

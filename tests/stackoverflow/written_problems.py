@@ -1,5 +1,4 @@
-"""Makes problems in DS-1000's format. They were written for these tests, without text from DS-1000.
-"""
+"""Makes problems in DS-1000's format, written for these tests. They contain no text from DS-1000."""
 
 CONTEXT = '''import copy
 import math

@@ -59,7 +59,7 @@ class ToyModel:
 
 
 def ask(prompts, decoding=Decoding(), store=None, **model):
-    """Return the answers of a new ToyModel, and the requests whose answers were not in the store."""
+    """Return the answers of a new ToyModel, and the requests whose answers it had to make."""
     model = ToyModel(**model)
     return complete(model, prompts, decoding, store, progress=False), model.calls
 

@@ -1,4 +1,4 @@
-"""Makes problems in DS-1000's format, written for these tests. They contain no text from DS-1000."""
+"""Makes problems in DS-1000's format for these tests, without any text from DS-1000."""
 
 CONTEXT = '''import copy
 import math

@@ -62,8 +62,8 @@ PER_REPOSITORY = 400  # most functions per package, so that no package outweighs
 HELD_OUT_ONE_IN = 20
 HELD_OUT = 150  # functions for tests, from repositories whose other functions are used for training
 ABOUT_TOOLGEN_MODELS = (
-    "Training data: functions of the packages in data/python-sources.txt with permissive licences, "
-    f"without the repositories {', '.join(HELD_OUT_PACKAGES)}, and without two in "
+    "Training data: functions of permissively licensed packages (data/python-sources.txt), "
+    f"without {', '.join(HELD_OUT_PACKAGES)}, and without two in "
     f"{HELD_OUT_ONE_IN} of all other classes and functions."
 )
 

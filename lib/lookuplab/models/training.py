@@ -58,7 +58,7 @@ tags: [code, python]
 
 {about}
 
-`{base}`, fine-tuned by lookuplab. Read the code that the model writes before you run it.
+`{base}`, fine-tuned by lookuplab. Read the code that it writes before you run it.
 `log.csv` has the losses. The whole run:
 
 ```json

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from pandas import DataFrame
 
-from lookuplab.cloudapi.policies import Rows, class_rows
+from lookuplab.cloudapi.policies import Rows, by_class, class_rows
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Signature
 from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.cloudapi.validity import judge_call
@@ -142,9 +142,7 @@ def fit_rows(first: DataFrame, made: Sequence[ApiTask], releases: Releases, way:
     for each kind of change and for all tasks. ``way`` says which documentation was shown.
     """
     old, new = (fits(list(first.call), made, one) for one in (releases.old, releases.new))
-    kinds = first.frequency.to_numpy()
-    masks = {change: kinds == change for change in CHANGES if change in kinds}
-    masks["all"] = np.full(len(first), True)
+    masks = by_class(first, CHANGES)
     shares = dict(zip(FITS, (old & ~new, new & ~old, old & new, ~old & ~new), strict=True))
     rows = []
     for fit, values in shares.items():

@@ -100,8 +100,7 @@ def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarra
     classes = order.groupby(tasks.frequency)
     # A task is drawn if (its rank - 1/2) <= precision / 100 * size, which rounds halves up. The
     # small term allows for rounding errors: in floating point, 0.57 x 100 is less than 57.
-    hits = 100 * classes.rank() - 50 <= precision * classes.transform("size") + 1e-6
-    return np.asarray(hits)
+    return np.asarray(100 * classes.rank() - 50 <= precision * classes.transform("size") + 1e-6)
 
 
 def outcome(
@@ -133,10 +132,12 @@ def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
     return [row(first.model.iloc[0], *name, number) for name, number in numbers.items()]
 
 
-def by_class(first: DataFrame) -> dict[str, np.ndarray]:
-    """Return {frequency class: (tasks,) mask} for the classes that occur, and for "all" tasks."""
+def by_class(first: DataFrame, order: Sequence[str] = CLASS_ORDER) -> dict[str, np.ndarray]:
+    """Return {frequency class: (tasks,) mask} for each class of ``order`` that occurs, and for
+    "all" tasks.
+    """
     frequency = first.frequency.to_numpy()
-    masks = {name: frequency == name for name in CLASS_ORDER if name in frequency}
+    masks = {name: frequency == name for name in order if name in frequency}
     return masks | {"all": np.full(len(first), True)}
 
 

@@ -110,7 +110,7 @@ class ApiIndex:
         self.operations = tuple(spec for spec in self.specs if spec.operation)
         self.by_id = {spec.id: spec for spec in self.specs}
         self.names = {(spec.provider, spec.name) for spec in self.specs}
-        self.providers = tuple(sorted({provider for provider, _ in self.names}))
+        self.providers = sorted({provider for provider, _ in self.names})
         self._clients = defaultdict[tuple[str, str, str | None], dict[str, ApiSpec]](dict)
         for spec in self.specs:
             for service in (spec.service, None):
@@ -140,7 +140,7 @@ def load_index(path: Path = INDEX) -> ApiIndex:
     """
     if not (specs := _read(path, from_json)):
         raise UserError(f"{path} holds no API: name another index")
-    return ApiIndex(specs, Path(path).with_name(DOCUMENTATION.name))
+    return ApiIndex(specs, path.with_name(DOCUMENTATION.name))
 
 
 @cache

@@ -33,8 +33,7 @@ class Places(NamedTuple):
     @property
     def undecided(self) -> Floats:
         """Return (n,) booleans: whether ties leave the ranks of relevant documents open."""
-        decided = np.isin(self.each, (0, 1))
-        undecided: Floats = ~np.all(decided, axis=1)
+        undecided: Floats = ~np.all(np.isin(self.each, (0, 1)), axis=1)
         return undecided
 
     def tell(self, name: str) -> None:

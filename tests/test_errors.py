@@ -6,11 +6,6 @@ from doors import refused
 from lookuplab.errors import check_choice, explain
 
 
-def test_a_misspelt_name_of_few_gets_all_choices_the_nearest_first():
-    with refused(r"^trim is 'lift'; it must be left, right$"):
-        check_choice("trim", "lift", ["right", "left"])
-
-
 def test_a_misspelt_name_of_many_gets_the_three_nearest():
     names = ["table1", "table2", "table3", *(f"fig{n}" for n in range(20))]
     with refused(r"table., table., table. or another of 23 choices, see a$"):

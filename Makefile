@@ -36,9 +36,8 @@ help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\n    \2/p' $(MAKEFILE_LIST)
 
 # Half a percent of the record is 640 rows. If one row in 200 is wrong, 95% of such audits find a wrong row. Each commit draws different rows.
-reproduce: $(VENV)/.installed  ## run all notebooks with the mini models, audit the record, and make figures, the papers' claims with verdicts, and a report; without the record: COLD=1 (an hour)
-	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 0.5%) $(addprefix -j,$(strip $(JOBS)))
-	@$(RUN) lookuplab reproduce --profile published $(addprefix -j,$(strip $(JOBS)))
+reproduce: $(VENV)/.installed  ## run all notebooks, audit the record, and make figures, the papers' claims with verdicts, and a report; without the record: COLD=1 (an hour)
+	@$(RUN) lookuplab reproduce $(if $(COLD),--cold,--audit 0.5%) $(addprefix -j,$(strip $(JOBS)))
 	@$(RUN) lookuplab report --profile mini & \
 	$(RUN) lookuplab claims --profile mini && if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; \
 		then $(RUN) lookuplab verify --profile mini && $(RUN) lookuplab verify --profile published; \

@@ -196,6 +196,14 @@ def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
     assert ["demo/manual" in one for one in said] == [False, True]
 
 
+def test_every_notebook_runs_in_the_profile_that_its_parameters_name(kit):
+    kit.notebook("mine", "pass")
+    kit.notebook("theirs", "pass", parameters='profile = "published"\n')
+    said = kit.said("reproduce --dry-run")
+    assert "demo/mine -> figures/mini/" in said and "demo/theirs -> figures/published/" in said
+    assert "theirs" not in kit.said("reproduce --dry-run --profile mini")
+
+
 def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     log = str(kit.root / "log")
     sleep = "import time\ntime.sleep(0.5)"

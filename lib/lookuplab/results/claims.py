@@ -377,6 +377,7 @@ def _direction(p_if_false: float, p_if_true: float) -> str:
     return HOLDS if p_if_false < least else FAILS if p_if_true < least else OPEN
 
 
+@cache  # a page shows several runs
 def load(file: Path = FILE) -> list[Claim]:
     """Return the claims in a YAML file. Raises UserError for a malformed entry; the message states
     the file and the entry's position, and quotes the entry.

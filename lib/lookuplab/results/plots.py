@@ -297,16 +297,20 @@ def _draw(
         **DASHES,
     )
     plot = (
-        so.Plot(rows, color="kind", edgecolor="kind", marker="kind", group="kind", **{axis: axis})
+        so.Plot(rows, color="kind", group="kind", **{axis: axis})
         .scale(color=colours, edgecolor=colours, marker=markers, **scales)
         .facet("panel", wrap=columns)
         .label(x="", y="", title=lambda name: _wrap(name, 66 // columns))
     )
     between = {across: "value", f"{across}min": "ci_low", f"{across}max": "ci_high"}
+    # Each mark names only what it needs, because seaborn looks for the rows of every combination of
+    # a colour, a marker and so on, although each kind has one of each.
     layers = [(mark, between) for mark in intervals]
     # our values are drawn over the paper's larger marks, so that both are visible if they are equal
-    layers += [(hollow, {across: "paper_value"}), (value, {across: "value"})]
-    layers += [(dashed, {across: "level"})]
+    layers += [(hollow, {across: "paper_value", "edgecolor": "kind"})]
+    layers += [(value, {across: "value", "marker": "kind"})]
+    if rows.level.notna().any():
+        layers += [(dashed, {across: "level", "marker": "kind"})]
     for mark, shown in layers:
         plot = plot.add(mark, move, orient=axis, legend=False, **shown)
     keys = _keys(rows, kinds, key)

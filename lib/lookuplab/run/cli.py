@@ -244,7 +244,7 @@ def cli() -> None:
     """What happens when a code model may look something up? Three papers as notebooks.
 
     \b
-    lookuplab reproduce                            every notebook, mini profile (CPU, no network)
+    lookuplab reproduce                            every notebook (CPU, no network)
     lookuplab run table1_base_models --profile paper -p models=bigcode/starcoder2-3b
     lookuplab verify                               does a fresh run equal the committed one?
     """

@@ -667,6 +667,7 @@ def needed_downloads(job: Job) -> list[downloads.Source]:
     sources = downloads.load().values()
     needed = []
     for named in job.named_texts():
+        place = path_of(named.text)
         # the names of a corpus's downloads begin with the name of the corpus
         is_corpus = named.parameter in ("corpus", "queries_of")
         needed += [
@@ -675,7 +676,7 @@ def needed_downloads(job: Job) -> list[downloads.Source]:
             if source.kind in ("environment", "file")
             and (
                 source.name == named.text
-                or source.path == path_of(named.text)
+                or source.path == place
                 or (is_corpus and source.name.startswith(f"{named.text}-"))
             )
         ]

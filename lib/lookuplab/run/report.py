@@ -8,6 +8,7 @@ the templates show.
 import re
 from collections import Counter
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,9 +86,8 @@ class Section(NamedTuple):
 class Run:
     """The last run of a profile, with everything that the templates of pages show.
 
-    ``verdicts`` is {claim's id: verdict}. ``notebooks`` is {folder: notebooks in the folder}, with
-    the papers' folders first. ``words`` are the texts in data/paper/results.yaml. These texts
-    describe the mini models only, so ``words`` is empty for any profile but mini.
+    ``verdicts`` is {claim's id: verdict}. ``words`` are the texts in data/paper/results.yaml. These
+    texts describe the mini models only, so ``words`` is empty for any profile but mini.
     """
 
     def __init__(self, profile: Profile):
@@ -97,15 +97,21 @@ class Run:
         # the questions that the papers leave open, and how we decided them
         self.choices = read_yaml(paths.PAPER / "choices.yaml")
         self.claims = claims.load()
+
+    @cached_property
+    def notebooks(self) -> dict[str, list[Notebook]]:
+        """Return {folder: notebooks}, with the papers' folders first. Notebooks that run first come
+        first, then notebooks with claims.
+        """
         concerned = {claim.artifact_id for claim in self.claims}
 
-        # notebooks that run first come first, then notebooks with claims
         def position(notebook: Notebook) -> tuple[bool, bool]:
             return notebook.order != "first", concerned.isdisjoint(notebook.artifacts)
 
-        self.notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
+        found: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         for notebook in sorted(all_notebooks(), key=position):
-            self.notebooks.setdefault(notebook.paper, []).append(notebook)
+            found.setdefault(notebook.paper, []).append(notebook)
+        return found
 
     @cached_property
     def verdicts(self) -> dict[str, JudgedClaim]:
@@ -147,12 +153,13 @@ class Run:
         """Return the verdicts on a paper's claims."""
         return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]
 
-    def sections(self, folder: str) -> list[Section]:
-        """Return the sections about a folder's notebooks: one for each notebook whose artifacts
-        exist.
+    @cached_property
+    def sections(self) -> dict[str, list[Section]]:
+        """Return {folder: sections about the folder's notebooks}. There is a section for each
+        notebook whose artifacts exist.
         """
-        sections = []
-        for notebook in self.notebooks[folder]:
+        found: dict[str, list[Section]] = {folder: [] for folder in self.notebooks}
+        for notebook in chain(*self.notebooks.values()):
             artifacts = [
                 ShownArtifact(id, self.place(id), self.told(id))
                 for id in notebook.artifacts
@@ -164,8 +171,8 @@ class Run:
                     for one in self.verdicts.values()
                     if one.is_run and one.claim.artifact_id in notebook.artifacts
                 ]
-                sections.append(Section(notebook, artifacts, judgements))
-        return sections
+                found[notebook.paper].append(Section(notebook, artifacts, judgements))
+        return found
 
 
 def heading(folder: str) -> str:

@@ -75,7 +75,7 @@ STARTS = 3
 # processes of all notebooks. With fewer notebooks this hardly saves time, because it takes as long
 # as the imports of two notebooks.
 MANY = 8
-IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp
+IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp jedi pylint.lint
 transformers.models.auto.tokenization_auto transformers.models.auto.modeling_auto
 transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2
 transformers.models.t5.modeling_t5"""

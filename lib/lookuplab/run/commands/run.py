@@ -197,9 +197,9 @@ def reproduce(
       accelerate launch --multi_gpu --num_processes 4 -m lookuplab reproduce cloudapibench
 
     Args:
-        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
-            profile that the parameters cell of the first notebook in NAMES names; mini without
-            NAMES.
+        profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, for
+            each notebook the profile that its parameters cell names: published for answers that
+            others published, otherwise mini.
         parameter: NAME=VALUE sets a parameter of the notebooks that declare it; repeatable.
         jobs: Number of notebooks to run at once, among which the graphics cards are divided
             (default: the number of cards if models need them, else the number of processors).
@@ -225,28 +225,29 @@ def reproduce(
             raise UserError("--cold and --audit need a single process")
     wanted = select(names)
     given = pairs(parameter)
-    chosen = load_profile(profile or (wanted[0].home if names else "mini"))
-    notebooks = [
-        notebook
-        for notebook in wanted
-        if names or (chosen.covers(notebook) and not notebook.on_demand)
-    ]
+    profiles = {name: load_profile(name) for name in {profile or one.home for one in wanted}}
+    chosen = [(one, profiles[profile or one.home]) for one in wanted]
+    if not names:
+        chosen = [(one, own) for one, own in chosen if own.covers(one) and not one.on_demand]
     for name in given:
-        check_choice("the parameter", name, settable(notebooks))
-    chosen = replace(chosen, given={**chosen.given, **given})
+        check_choice("the parameter", name, settable(one for one, _ in chosen))
     if cold and not dry_run:
         claim(auditing.cold_folder())
     begun = auditing.begin(audit) if audit else None
     variables = {RECORD_VARIABLE: str(begun)} if begun else {}
     if cold:
         variables = auditing.cold_environment(dry_run)
-    planned = [replace(plan(notebook, chosen), environment=variables) for notebook in notebooks]
+    planned = [
+        replace(plan(one, replace(own, given={**own.given, **given})), environment=variables)
+        for one, own in chosen
+    ]
     # A shard also runs notebooks that are up to date, because it has to fill a store. This store
     # may lack the answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:
         if code == 0 and part.draws:
-            keep_answers(planned)
+            for place in {job.place.parent for job in planned}:
+                keep_answers([job for job in planned if job.place.parent == place])
         if code == 0 and cold:
             auditing.mark_complete(is_whole=not names)
         if begun:

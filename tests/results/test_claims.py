@@ -19,19 +19,16 @@ from lookuplab.results.claims import (
     HOLDS,
     IMPRECISE,
     LARGER,
-    MORE,
     NOT_RUN,
     OPEN,
     REFUSED,
     SMALLER,
-    UNCALIBRATED,
     UNSIZED,
     UNTESTABLE,
     Claim,
     inequalities,
     judge,
     judge_run,
-    judge_trainings,
     load,
     rows_in,
     weak_models,
@@ -298,94 +295,3 @@ def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
     assert f"ours: {decides}" in text and "good" not in text
     said = "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger"
     assert said in report.claims_text([failed], details=True)
-
-
-# Other evidence and instruments
-
-
-def test_a_claim_is_judged_on_published_answers_by_the_test_that_it_names_for_them(tmp_path):
-    asked = claim(HIGH_LOW)
-    other = {"artifact": "answers", "test": {"metric": "right_percent"} | AT_LEAST}
-    entry = replace(asked, published=other)
-    folder = tmp_path / "published"
-    rows = frame("m, low, 70, 60, 80", metric="right_percent")
-    write(folder / "published/answers", rows)
-    with_words, without = judge_run([entry, replace(asked, id="other")], folder)
-    assert (with_words.direction, without.direction) == (HOLDS, NOT_RUN)
-
-
-@pytest.mark.parametrize(("kappa", "expected"), [(0.59, UNCALIBRATED), (0.6, HOLDS)])
-def test_a_rule_that_readers_do_not_agree_with_decides_nothing(
-    kappa, expected, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    rows = frame(f"m, rule, {kappa}, 0.1, 0.9", metric="kappa")
-    write(tmp_path / "published/published/calibration", rows)
-    needs = {"artifact": "calibration", "condition": "rule", "metric": "kappa", "least": 0.6}
-    judged = judge(replace(claim(AT_LEAST), instrument=needs), frame("m, low, 55, 51, 60"))
-    assert judged.direction == expected
-
-
-SHARED = ["m-small, share_0/low, 40, 35, 45", "m-small, share_0.5/low, 60, 55, 65"]
-FURTHER = ["m, printed/low, 60, 55, 65", "m, own/low, 40, 35, 45"]
-
-
-@pytest.mark.parametrize(
-    ("artifact", "place", "rows", "expected"),
-    [
-        (
-            "fig6_augmentation_designs",
-            "documented/documented_share",
-            SHARED,
-            {"documented share 0": FAILS, "documented share 1/2": HOLDS},
-        ),
-        ("table2_package_scoring", MORE, FURTHER, {"further repositories (m)": HOLDS}),
-        ("table2_similarity", MORE, FURTHER, {"further repositories (m)": FAILS}),
-    ],
-)
-def test_a_claim_is_judged_on_the_rows_of_further_trainings_and_repositories_too(
-    artifact, place, rows, expected, tmp_path
-):
-    asked = replace(claim(AT_LEAST), artifact=artifact)
-    for name, some in (asked.artifact_id, ["m, low, 60, 45, 75"]), (place, rows):
-        write(tmp_path / name, frame(*some))
-    [judged] = judge_run([asked], tmp_path)
-    found = {name: arm.direction for name, arm in judged.arms.items()}
-    assert (judged.direction, found) == (OPEN, expected)
-
-
-def at(model, condition, value):
-    return f"{model}, {condition}, {value}, {value - 5}, {value + 5}"
-
-
-@pytest.mark.parametrize(
-    ("values", "verdicts", "said"),
-    [
-        ({"small": [60, 60], "large": [70]}, [HOLDS, HOLDS, HOLDS], "for all seeds"),
-        ({"small": [40, 40], "large": [70]}, [FAILS, FAILS, HOLDS], "seeds agree"),
-        ({"small": [60, 52], "large": [70]}, [HOLDS, OPEN, HOLDS], "seeds differ"),
-    ],
-)
-def test_a_claim_is_judged_for_each_training_and_says_whether_seeds_agree(
-    values, verdicts, said, tmp_path
-):
-    each = [
-        (f"m-{size} seed {seed}", "low", value)
-        for size, some in values.items()
-        for seed, value in enumerate(some)
-    ]
-    ours = [at(f"m-{size}", "low", v[0]) for size, v in values.items()]
-    write(tmp_path / "cloudapibench/an_artifact", frame(*ours))
-    write(tmp_path / "seeds/an_artifact_seeds", frame(*(at(*one) for one in each)))
-    [judged] = judge_run([claim(AT_LEAST)], tmp_path)
-    assert [one.direction for one in judged.trainings.values()] == verdicts
-    assert [*judged.trainings] == [name for name, *_ in each] and judged.seeds == said
-
-
-def test_a_claim_about_sizes_is_judged_for_each_pair_of_trainings():
-    rows = [at(f"m-{name}", "all", 50) for name in ("small seed 0", "small seed 1", "large seed 0")]
-    pairs = [f"m-large seed 0 - m-small seed {seed}" for seed in (0, 1)]
-    changes = [at(pairs[0], "all", 9), at(pairs[1], "all", 2)]
-    table = pd.concat([frame(*rows), frame(*changes, metric="valid_change_points")])
-    found = judge_trainings(claim(SIZES), table.assign(clusters=9))
-    assert {name: one.direction for name, one in found.items()} == {pairs[0]: HOLDS, pairs[1]: OPEN}

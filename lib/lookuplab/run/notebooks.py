@@ -458,11 +458,11 @@ class Job:
 
     def named_texts(self) -> Iterator[NamedText]:
         """Yield every text that is the value of a parameter, or an item of such a value. Empty
-        texts are left out.
+        texts and the profile are left out.
         """
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
-                if isinstance(item, str) and item:
+                if isinstance(item, str) and item and name != "profile":
                     yield NamedText(name, item)
 
     def models(self) -> list[str]:
@@ -664,7 +664,6 @@ def needed_downloads(job: Job) -> list[downloads.Source]:
     """Return the downloads that a job's parameters name, fetched or not: models on the hub, and
     environments and files in ``data/sources.toml``.
     """
-    sources = downloads.load().values()
     needed = []
     for named in job.named_texts():
         place = path_of(named.text)
@@ -672,7 +671,7 @@ def needed_downloads(job: Job) -> list[downloads.Source]:
         is_corpus = named.parameter in ("corpus", "queries_of")
         needed += [
             source
-            for source in sources
+            for source in downloads.load().values()
             if source.kind in ("environment", "file")
             and (
                 source.name == named.text

@@ -152,7 +152,8 @@ def run(lesson, released, folder):
     job = plan(planned, load_profile("mini"), fewer)
     # the lesson may use only the models and data that students have
     own = {"LOOKUPLAB_HOME": str(released.parents[1])}
-    [ended] = run_jobs([replace(job, output=output, figures=folder / "figures", environment=own)])
+    job = replace(job, output=output, figures=folder / "figures", environment=own)
+    [(_, ended)] = run_jobs([job])
     assert ended.failure is None
     fates = defaultdict(set)
     outputs = nbformat.read(output, as_version=4).cells[-1].outputs

@@ -136,7 +136,7 @@ def test_readme_and_results_are_short():
 def test_a_result_is_told_in_30_words_with_two_numbers_at_most():
     run = mini()
     for folder in run.notebooks:
-        for section in run.sections[folder]:
+        for section in run.sections(folder):
             assert any(shown.told for shown in section.artifacts), section.notebook
     for said in map(run.told, run.words["sentences"]):
         assert len(said.split()) <= 30 and len(re.findall(r"(?<![@\w])\d[\d.]*", said)) <= 2, said

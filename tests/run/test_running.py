@@ -251,10 +251,10 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
     for job in running, ended:
         job.path_beside(".log").parent.mkdir(parents=True, exist_ok=True)
         job.path_beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
-    shown = runner._progress_lines([running, ended, waiting], {id(ended)}, 0)
+    shown = runner._progress_lines([running, ended, waiting], [(ended, None)], 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
     # a log of an earlier run is not shown
-    assert not [*runner._progress_lines([running], {}, time.time() + 9)]
+    assert not [*runner._progress_lines([running], [], time.time() + 9)]
 
 
 # Notebooks that are up to date
@@ -397,7 +397,7 @@ def test_notebooks_at_once_divide_the_cards_if_their_models_need_one(kit, monkey
     assert not runner.needs_card(jobs[0])
     jobs = [replace(job, parameters={"models": ["owner/model"]}) for job in jobs]
     assert all(map(runner.needs_card, jobs)) and runner.default_jobs(jobs) <= 3
-    assert not any(ended.failure for ended in runner.run_jobs(jobs, 2))
+    assert not any(ended.failure for _, ended in runner.run_jobs(jobs, 2))
     assert {*seen.read_text().split()} <= {"4,6", "5"}
     assert seen.read_text().count(" ") == 2
 

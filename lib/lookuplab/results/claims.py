@@ -87,9 +87,11 @@ DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
 # Claims about the artifacts in SCORINGS are also judged on further repositories: on the rows of the
 # artifact MORE whose condition begins with the artifact's value in SCORINGS, such as "own/".
 MORE = "repositories/more_repositories"
-SCORINGS = {"table2_package_scoring": "printed"} | dict.fromkeys(
-    ("table2_similarity", "table3_repository_metrics"), "own"
-)
+SCORINGS = {
+    "table2_package_scoring": "printed",
+    "table2_similarity": "own",
+    "table3_repository_metrics": "own",
+}
 SEED = re.compile(r" seed \d+")  # the end of a training's name, such as "mini-small seed 1"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # Matches the size in a model's name: a number with a unit, or a word. Also matches the context

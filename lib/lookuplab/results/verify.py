@@ -34,7 +34,6 @@ RELATIVE = 1e-4
 # If two confidences swapped their order, AUROC and ECE would change by less than ABSOLUTE; if one
 # task in 10,000 changed, they would change by more.
 ABSOLUTE = 5e-5
-FLOATS = ("value", "ci_low", "ci_high")
 # What a comparison may find. EXPLAINED is a number that changed because of a near tie. Only
 # DIFFERENT is a failure.
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
@@ -263,5 +262,5 @@ def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
 
 def _is_near(column: str, old: str, new: str) -> bool:
     """Return whether two numbers of a column are equal up to the tolerance."""
-    is_float = column in FLOATS and "none" not in (old, new)
+    is_float = column in ("value", "ci_low", "ci_high") and "none" not in (old, new)
     return is_float and isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE)

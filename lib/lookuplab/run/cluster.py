@@ -87,10 +87,11 @@ def connect(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]
     for name in logging.root.manager.loggerDict:
         if name.startswith("distributed"):  # our one-line errors replace Dask's long messages
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     cluster: AbstractContextManager[Any] = nullcontext(scheduler)
     if scheduler == "local":
-        cluster = LocalCluster(dashboard_address=None, **options)
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, memory_limit=0, dashboard_address=None
+        )
     with cluster as address:
         try:
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

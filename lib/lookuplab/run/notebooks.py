@@ -63,7 +63,6 @@ _CODE = ("package", "other", "repository", "repositories")
 _MODULES = (".py", ".so", ".pyd")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
-_HINTS = {"benchmark": " (is its folder in PYTHONPATH?)"}  # parameter -> advice if it is unknown
 _RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
 # a value that begins like this counts as a path; data/ and runs/ are folders of the checkout
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
@@ -579,7 +578,8 @@ def problems(job: Job) -> Iterator[str]:
                 yield str(error)
         elif not is_known(named, job):
             searched = {"package": " (a folder of your own is -p corpus=FOLDER)"}
-            hints = searched if "encoder" in job.values else _HINTS
+            installed = {"benchmark": " (is its folder in PYTHONPATH?)"}
+            hints = searched if "encoder" in job.values else installed
             what = f"which is neither here nor installed{hints.get(name, '')}"
             yield f"parameter {name!r} names {text!r}, {what}"
         elif (

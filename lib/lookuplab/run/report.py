@@ -7,8 +7,7 @@ the templates show.
 
 import re
 from collections import Counter
-from functools import cached_property
-from itertools import chain
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,13 +152,13 @@ class Run:
         """Return the verdicts on a paper's claims."""
         return [judged for judged in self.verdicts.values() if judged.claim.paper == folder]
 
-    @cached_property
-    def sections(self) -> dict[str, list[Section]]:
-        """Return {folder: sections about the folder's notebooks}. There is a section for each
-        notebook whose artifacts exist.
+    @cache  # noqa: B019 - a process shows few runs, and each page asks several times
+    def sections(self, folder: str) -> list[Section]:
+        """Return the sections about a folder's notebooks: one for each notebook whose artifacts
+        exist.
         """
-        found: dict[str, list[Section]] = {folder: [] for folder in self.notebooks}
-        for notebook in chain(*self.notebooks.values()):
+        sections = []
+        for notebook in self.notebooks[folder]:
             artifacts = [
                 ShownArtifact(id, self.place(id), self.told(id))
                 for id in notebook.artifacts
@@ -171,8 +170,8 @@ class Run:
                     for one in self.verdicts.values()
                     if one.is_run and one.claim.artifact_id in notebook.artifacts
                 ]
-                found[notebook.paper].append(Section(notebook, artifacts, judgements))
-        return found
+                sections.append(Section(notebook, artifacts, judgements))
+        return sections
 
 
 def heading(folder: str) -> str:

@@ -119,9 +119,7 @@ class Ended(NamedTuple):
 
 
 @contextmanager
-def starter(
-    job: Job, threads: int = 1, part: Part = Part(), imported: str = ""
-) -> Iterator[socket]:
+def starter(job: Job, threads: int, part: Part, imported: str = "") -> Iterator[socket]:
     """Start the process from which the processes of notebooks are forked (``execute.main``), and
     yield the socket through which it gets requests. The process first imports the modules
     ``imported`` (names separated by spaces), with the environment variables of ``job``. If the
@@ -356,9 +354,9 @@ def part_of(shard: str = "") -> Part:
 
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
-) -> list[Ended]:
+) -> list[tuple[Job, Ended]]:
     """Run all jobs, at most ``parallel`` at once, and show progress. If a job fails, the other jobs
-    still run. Return the outcomes in the order of ``jobs``.
+    still run. Return each job with its outcome, in the order in which they ended.
 
     Notebooks with the order ``first`` run before all others. Notebooks with the order ``alone`` run
     last, one by one. If models need graphics cards, the cards are divided among the notebooks that
@@ -387,7 +385,7 @@ def run_jobs(
         finally:
             shares.put(share)
 
-    results: dict[int, Ended] = {}  # by the job's id(), because a job with dictionaries has no hash
+    results: list[tuple[Job, Ended]] = []
     under_way = partial(_progress_lines, jobs, results, time.time())
     # With graphics cards, modules are not imported in advance: a process cannot use a card if the
     # process from which it was forked has used it.
@@ -399,12 +397,12 @@ def run_jobs(
                 run if on_cards else partial(run_one, threads=threads, part=part, requests=requests)
             )
             for job, ended in spread(one, phase, parallel, cluster):
-                results[id(job)] = ended
+                results.append((job, ended))
                 progress.update()
                 say(f"{'failed' if ended.failure else 'done'} {job.title}")
                 for line in ended.warnings:
                     say(f"{job.title}: {line}")
-    return [results[id(job)] for job in jobs]
+    return results
 
 
 def needs_card(job: Job) -> bool:
@@ -427,14 +425,17 @@ def cards_of(part: Part) -> list[str]:
     return visible[part.local :: part.here]
 
 
-def _progress_lines(jobs: Sequence[Job], ended: Collection[int], began: float) -> Iterator[str]:
+def _progress_lines(
+    jobs: Iterable[Job], results: Iterable[tuple[Job, Ended]], began: float
+) -> Iterator[str]:
     """Yield the last line in the log of each running job, which shows the job's progress. A job is
-    running if it has written to its log since ``began`` and is not in ``ended``.
+    running if it has written to its log since ``began`` and has no result.
     """
+    ended = [job for job, _ in results]
     for job in jobs:
         log = job.path_beside(".log")
         with suppress(OSError):
-            if id(job) not in ended and log.stat().st_mtime >= began:
+            if job not in ended and log.stat().st_mtime >= began:
                 lines = log.read_text("utf-8", "replace").splitlines()
                 yield f"{job.title}: {next(filter(str.strip, lines[::-1]), 'begins').strip(' -')}"
 

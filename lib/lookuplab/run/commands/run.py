@@ -8,7 +8,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -41,6 +41,7 @@ from lookuplab.run.notebooks import (
 )
 from lookuplab.run.runner import (
     USES,
+    Ended,
     Part,
     default_jobs,
     is_current,
@@ -50,8 +51,6 @@ from lookuplab.run.runner import (
     run_jobs,
     with_own_folder,
 )
-
-MOST = "max_new_tokens"  # the parameter of a notebook that limits the length of answers
 
 
 @command()
@@ -225,22 +224,20 @@ def reproduce(
             raise UserError("--cold and --audit need a single process")
     wanted = select(names)
     given = pairs(parameter)
-    profiles = {name: load_profile(name) for name in {profile or one.home for one in wanted}}
-    chosen = [(one, profiles[profile or one.home]) for one in wanted]
-    if not names:
-        chosen = [(one, own) for one, own in chosen if own.covers(one) and not one.on_demand]
+    planned = []
+    for notebook in wanted:
+        own = load_profile(profile or notebook.home)
+        if names or (own.covers(notebook) and not notebook.on_demand):
+            planned.append(plan(notebook, replace(own, given={**own.given, **given})))
     for name in given:
-        check_choice("the parameter", name, settable(one for one, _ in chosen))
+        check_choice("the parameter", name, settable(job.notebook for job in planned))
     if cold and not dry_run:
         claim(auditing.cold_folder())
     begun = auditing.begin(audit) if audit else None
     variables = {RECORD_VARIABLE: str(begun)} if begun else {}
     if cold:
         variables = auditing.cold_environment(dry_run)
-    planned = [
-        replace(plan(one, replace(own, given={**own.given, **given})), environment=variables)
-        for one, own in chosen
-    ]
+    planned = [replace(job, environment=variables) for job in planned]
     # A shard also runs notebooks that are up to date, because it has to fill a store. This store
     # may lack the answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
@@ -410,7 +407,11 @@ def prompt_counts(job: Job) -> Iterator[str]:
         rows = read_answers(file)
         rows = rows[rows.notebook == job.notebook.id]
         for _, of_model in list(rows.groupby("model", sort=False))[:1]:
-            count, tasks, most = len(of_model), of_model.prompt.nunique(), job.values.get(MOST)
+            count, tasks, most = (
+                len(of_model),
+                of_model.prompt.nunique(),
+                job.values.get("max_new_tokens"),
+            )
             text = f"prompts: {count / tasks:.1f} for each task and model ({count:,} for {tasks:,}"
             yield f"{text} in the mini profile)" + (f"; at most {most} tokens out" if most else "")
 
@@ -449,30 +450,31 @@ def execute(
         due = [with_own_folder(job, part.number) for job in due]
     began = time.monotonic()
     with connect(scheduler, jobs) if scheduler else nullcontext() as cluster:
-        results = run_jobs(due, jobs, cluster, part)
-    failures = [(job, failure) for job, (failure, *_) in zip(due, results, strict=True) if failure]
+        ended = run_jobs(due, jobs, cluster, part)
+    failures = [(job, one.failure) for job, one in ended if one.failure]
     for job, failure in failures:
         click.echo(_failure_text(job, failure), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
-    ran = [(job, uses) for job, (failure, uses, _) in zip(due, results, strict=True) if not failure]
     if len(due) > 1:
-        click.echo("\n".join(time_table(ran)), err=True)
-    counts = [sum(ended.uses[at] for ended in results) for at in range(len(USES))]
+        click.echo("\n".join(time_table(ended)), err=True)
+    counts = [*map(sum, zip(*(one.uses for _, one in ended), strict=True))]
     if any(counts):
         told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
         click.echo(f"answers and judgements: {told}", err=True)
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
 
 
-def time_table(ran: Iterable[tuple[Job, Sequence[int]]]) -> Iterator[str]:
+def time_table(ended: Iterable[tuple[Job, Ended]]) -> Iterator[str]:
     """Yield the lines of a table with one line for each notebook, the slowest first. The columns
     are the seconds that the notebook took, the seconds outside its cells (mostly before the first
     cell), the seconds in its drawing cells, and how many answers and judgements it found and made.
     The times come from papermill's metadata in the executed copy.
     """
     lines = []
-    for job, (recorded, stored, made) in ran:
+    for job, (failure, (recorded, stored, made), _) in ended:
+        if failure:
+            continue
         copy = json.loads(job.output.read_bytes())
         spent = {True: 0.0, False: 0.0}
         for cell in copy["cells"]:

@@ -1,6 +1,5 @@
 """Implements ``lookuplab store merge``, which combines several stores into one."""
 
-from collections import Counter
 from pathlib import Path
 
 import click
@@ -56,12 +55,9 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     for file in files:
         if not any(rows(kind, file) for kind in STORES):
             raise UserError(f"{file}: there is no store, or an empty one")
-    counts: Counter[str] = Counter()
-    for file in files:
-        for kind in STORES:
-            counts[kind.name] += copy_rows(kind, file, target)
-    for name in (kind.name for kind in STORES):
-        click.echo(f"{name}: {counts[name]:,} added")
+    for kind in STORES:
+        count = sum(copy_rows(kind, file, target) for file in files)
+        click.echo(f"{kind.name}: {count:,} added")
     click.echo(f"into {target}")
 
 

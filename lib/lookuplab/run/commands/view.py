@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -176,7 +176,7 @@ def broken_pairs(file: Path, count: int) -> Iterator[str]:
             yield f"\n{title}\n\n````\n{text.strip()}\n````"
 
 
-def write_page(files: Iterable[Path], output: Path) -> int:
+def write_page(files: Sequence[Path], output: Path) -> int:
     """Write a page with the judged answers in ``files`` to the folder ``output``, and return the
     number of answers. If there are several files, an answer's condition begins with the number of
     the file: ``run 2: dag``.
@@ -184,7 +184,6 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not is_free and not (output / "index.js").is_file():
         raise UserError(f"{output} is not an empty folder: name a new one")
-    runs = [*files]
     # {field: {text: number}}; texts are numbered in the order of their first use
     fields = {
         name: dict[str, int]() for name in (*FILTERS, "id", "verdict", "fault", "said", "why")
@@ -192,7 +191,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
     of: dict[str, list[Any]] = {name: [] for name in (*fields, "sample", "right")}
     abouts = []
     plain: dict[str, str] = {}  # each task's shortest prompt
-    for file in runs:
+    for file in files:
         for line in islice(read(file), 1, None):
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
     shutil.rmtree(output / "rows", ignore_errors=True)
@@ -211,7 +210,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
         prompts.clear()
         rows.clear()
 
-    for number, file in enumerate(runs, 1):
+    for number, file in enumerate(files, 1):
         lines = read(file)
         abouts.append(next(lines))
         firsts = []
@@ -225,7 +224,7 @@ def write_page(files: Iterable[Path], output: Path) -> int:
             shown = "" if before == line["prompt"] else before
             line |= {
                 "id": str(line["id"]),
-                "condition": f"run {number}: " * (len(runs) > 1) + line["condition"],
+                "condition": f"run {number}: " * (len(files) > 1) + line["condition"],
                 "verdict": str(columns.get("category", judged)),
                 "fault": fault(line, shown),
                 "said": (columns.get("call") or begin)[:HEAD],

@@ -267,7 +267,9 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
 
 
 def job(name, profile="mini", **given):
-    return plan(find(name), load_profile(profile), pairs(map("=".join, given.items())))
+    """Plan a notebook, which is given or found by its name (this reads every notebook)."""
+    notebook = find(name) if isinstance(name, str) else name
+    return plan(notebook, load_profile(profile), pairs(map("=".join, given.items())))
 
 
 def test_a_profile_sets_only_what_a_notebook_declares(kit):
@@ -367,14 +369,15 @@ stackoverflow/retrieval_quality queries_of conala"""
 
 @pytest.mark.parametrize("line", KNOWN.splitlines())
 def test_a_name_of_own_material_that_nothing_has_is_one_line(line, monkeypatch):
-    notebook, parameter, known = line.split()
+    name, parameter, known = line.split()
+    notebook = find(name)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
 
     def said(text):
         return [one for one in problems(job(notebook, **{parameter: text})) if parameter in one]
 
     assert not said(known)
-    bare = [] if notebook == "own/model" and parameter == "own_models" else ["nowhere"]
+    bare = [] if name == "own/model" and parameter == "own_models" else ["nowhere"]
     for text in (*bare, "./nowhere"):
         [problem] = said(text)
         assert repr(text) in problem
@@ -387,16 +390,17 @@ def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_pa
     (tmp_path / "folder" / "module.py").touch()
     (tmp_path / "file.py").touch()
     modules = ["networkx", "networkx.algorithms.shortest_paths", "json.decoder", "os.path"]
-    for notebook, fitting in [
+    for name, fitting in [
         ("own/snippets", modules),
         ("own/package", [*modules, "networkx==3.4", "./folder"]),
         ("own/releases", [*modules, "networkx==3.4", "./folder"]),
     ]:
+        notebook = find(name)
         others = "networkx.nosuch json.decoder.nosuch .json json. a/b =x==1 -x==1 x==y==1 ./file.py"
         for text in {*others.split(), "./empty", "networkx==3.4", "./folder", *fitting}:
             found = [one for one in problems(job(notebook, package=text)) if "'package'" in one]
-            assert bool(found) == (text not in fitting), (notebook, text)
-            assert "corpus=FOLDER" in "".join(found) or notebook != "own/snippets" or not found
+            assert bool(found) == (text not in fitting), (name, text)
+            assert "corpus=FOLDER" in "".join(found) or name != "own/snippets" or not found
     for text in ("./empty", "./file.py"):
         [problem] = problems(job("own/repository", repository=text))
         assert "is not a folder with Python modules" in problem

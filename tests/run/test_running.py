@@ -206,7 +206,7 @@ def test_every_notebook_runs_in_the_profile_that_its_parameters_name(kit):
 
 def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     log = str(kit.root / "log")
-    sleep = "import time\ntime.sleep(0.5)"
+    sleep = "import time\ntime.sleep(0.2)"
     for name in ("b", "first", "speed", "tools"):
         note = f"open({log!r}, 'a').write('{{}}{name} ')"
         kit.notebook(name, note.format("+"), sleep, note.format("-"))

@@ -182,18 +182,6 @@ def test_conditions_are_compared_with_the_next_and_sizes_inside_a_family(test, m
     assert found == [f"{pair} > 0" for pair in pairs.split(", ")]
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        (["a-large, low, 60, 55, 65", "a-small, low, 20, 15, 25"], (FAILS, HOLDS)),
-        (["a-large, low, 60, 55, 65", "b, low, 50, 40, 60"], (OPEN, OPEN)),
-    ],
-)
-def test_claims_about_all_and_the_largest_models(rows, expected):
-    found = [verdict(AT_LEAST, *rows, models=scope) for scope in ("all", "largest")]
-    assert tuple(found) == expected
-
-
 @pytest.mark.parametrize("best", ["6, 4.9, 14", "6, 5, 14"])
 def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(tmp_path, best):
     table = frame(f"m, high, {best}", "m, medium, 0, 0, 3", "m, all, 9, 8, 10")
@@ -231,32 +219,6 @@ def test_what_was_not_run_is_a_state_of_its_own_on_one_line(tmp_path):
     assert "4 claims: holds: 1, not run: 3\n" in text
     page = report.claims_page(missing, load_profile("mini"))
     assert "- 3 claims not run: an_artifact, other\n" in page and "`a-claim`" not in page
-
-
-def test_a_metric_of_pairs_of_models_asks_no_single_model():
-    found = judged(AT_LEAST, "b - a, low, 55, 52, 58", changes=["a, low, 1", "b, low, 6"])
-    assert found.direction == HOLDS and len(found.comparisons) == 1
-
-
-# Paired changes
-
-
-@pytest.mark.parametrize(
-    ("test", "found", "n"),
-    [
-        ({"descending": ["dag/low", "base/low"]}, (6, 2, 9, HOLDS), "100 pairs"),
-        ({"descending": ["base/low", "dag/low"]}, (-6, -9, -2, FAILS), "100 pairs"),
-        # the paired change is about another pair, so the interval is sqrt(10² + 10²) to each side
-        ({"descending": ["dag/low", "base/high"]}, (6, -8.14, 20.14, OPEN), "100 + 100"),
-    ],
-)
-def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directions(test, found, n):
-    rows = [f"m, {name}, 40, 30, 50" for name in ("base/low", "base/high")]
-    [one] = judged(
-        test, *rows, "m, dag/low, 46, 36, 56", changes=["m, dag/low, 6, 2, 9"]
-    ).comparisons
-    assert (one.value, one.low, one.high) == pytest.approx(found[:3], abs=0.01)
-    assert (one.direction, one.n) == (found[3], n)
 
 
 @pytest.mark.filterwarnings("error")

@@ -129,7 +129,7 @@ def test_more_documents_than_there_are_is_one_clear_line(model):
 def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(model):
     found = passes(model, BENCH, store=False)
     assert found.hit.valid.all() and not found.miss.valid.any()
-    # BM25 searches with the model's first call, which is another API in the last task
+    # BM25 searches for the API that the model has called; in the last task, this is a wrong API
     assert list(found.retrieved) == [True, True, False]
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
     for text in again:  # documentation, then the first prompt; the first answer is not shown

@@ -1,6 +1,6 @@
 """Tests policies (Sections 3 and 4). For each task, a policy takes the answer without documents or
-looks up; the precision says how often a lookup gives the answer with the right document. The tasks
-are so few that the resulting numbers can be computed by hand.
+an answer with a document; the precision says how often this is the right document. There are so few
+tasks that the expected numbers can be computed by hand.
 """
 
 import itertools
@@ -173,8 +173,8 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
     found = break_even_rows(PASSES)
     assert [one["value"] for one in found] == pytest.approx([100, 50, 0, 60])
     assert found[-1]["ci_low"] < 60 < found[-1]["ci_high"]
-    # Three tasks are valid without documents, two with a hit, and none with a miss. Even at a
-    # precision of 100%, documents lose a task; the line would reach three tasks at 150%.
+    # Three tasks are valid without documents, two with a hit, and none with a miss. Validity rises
+    # to two tasks at a precision of 100%, so it would rise to three at 150%.
     weak = HIT.assign(valid=[True, False, True, False, False, False])
     assert break_even_rows(Passes(1, FIRST, weak, MISS, None))[-1]["value"] == pytest.approx(150)
     falling = [one["value"] for one in break_even_rows(Passes(1, FIRST, MISS, HIT, None))]

@@ -1,7 +1,7 @@
 """Tests text-generating architectures of Transformers, with tiny random checkpoints in float32.
 
-A local model answers as plain forward passes without a cache do. An architecture that cannot do
-this is refused.
+A local model must give the same answers as plain forward passes without a cache. Architectures for
+which this is not so are refused.
 """
 
 import pytest

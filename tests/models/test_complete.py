@@ -101,8 +101,8 @@ PROMPT = Prompt("a", "x = ", "be brief")
 
 
 def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continuation=""):
-    """Return the key under which the store keeps an answer of ``complete`` or, if ``decoding`` is
-    None, of ``score``.
+    """Return the store's key for an answer of ``complete``. If ``decoding`` is None, return the key
+    for an answer of ``score``.
     """
     return next(completions.keys_of(identity, decoding, [(prompt, continuation, sample)]))[0]
 

@@ -1,5 +1,5 @@
-"""Tests how snippets and queries are read from files, from folders of code and from the names of
-known corpora.
+"""Tests how snippets and queries are read: from a file, from a folder of code, or from a corpus
+that the kit knows by name.
 """
 
 import os

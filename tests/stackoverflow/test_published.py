@@ -1,5 +1,5 @@
 """Tests verdicts on published answers: the causes of failures, the committed verdicts, and the
-figures' rows computed from these verdicts.
+numbers that are computed from these verdicts.
 """
 
 import pandas as pd

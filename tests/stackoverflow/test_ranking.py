@@ -43,8 +43,8 @@ QUERIES = [Query("0", "0", ("a",)), Query("1", "1", ("a",)), Query("2", "2", ("a
 
 
 class Given(Ranker):
-    """A ranker for queries "0", "1" and "2". It puts ``late`` + the query's number of other
-    documents above "a".
+    """A ranker that puts ``late`` + int(query) other documents above "a". For the query "2", for
+    example, "a" has the rank ``late`` + 3.
     """
 
     def __init__(self, late: int):

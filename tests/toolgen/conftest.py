@@ -44,8 +44,8 @@ def end_analyser(tmp_path, monkeypatch):
     """Return ``replace(user, module, function, control)``, which changes an analyser.
 
     The module ``user`` imports the analyser ``function`` from ``module``. Its replacement aborts
-    the worker process if the analysed code has the word "ended". If ``control`` is "os.abort()",
-    the worker also aborts in the check with harmless code that follows.
+    the worker process if the analysed code has the word "ended". The kit then asks about harmless
+    code. If ``control`` is "os.abort()", this question aborts the worker, too.
     """
 
     def replace(user, module, function, control="0"):

@@ -91,8 +91,8 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
 
 
 def wanting(folder, function, *tokens, mark=True):
-    """Write a model that answers the prompt of ``function`` with ``tokens``. Each is a text, which
-    has the probability 0.8, or the {text: probability} of its step.
+    """Write a model that answers the prompt of ``function`` with ``tokens``. Each of them is a
+    text, with the probability 0.8, or a dictionary {text: probability} for one step.
     """
     script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
     return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)

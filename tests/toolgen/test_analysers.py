@@ -37,8 +37,8 @@ ITSELF = "analysers import serve as begin\n\ndef start(): begin('it')"
 
 @pytest.fixture
 def analyser(tmp_path, monkeypatch):
-    """Return a function that makes an analyser. It returns another function, which asks this
-    analyser. An answer is (name of the process that gave it, name of that process's parent).
+    """Return ``make``, which makes an analyser and returns a function that asks it. An answer is
+    (name of the process that gave the answer, name of that process's parent).
     """
 
     def make(start, control="pass"):

@@ -61,8 +61,8 @@ def command(base, folder, *more):
 
 @pytest.fixture(scope="module", params=["gpt2", "t5", "llama"])
 def tuned(request, bases, tmp_path_factory):
-    """Return (the base model's folder, a folder with two ToolGen models that were fine-tuned from
-    it). ``transformers`` is a whole model, and ``peft`` is an adapter.
+    """Return the base model's folder, and a folder with two ToolGen models that were fine-tuned
+    from the base model: ``transformers``, a whole model, and ``peft``, an adapter.
     """
     base = bases / request.param
     folder = tmp_path_factory.mktemp("tuned")
@@ -151,8 +151,8 @@ def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kep
 
 
 def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
-    """The first loss in the log must be the mean over all answer tokens of the first batch. It is
-    computed here without dropout.
+    """The first loss in the log must be the mean over all answer tokens of the first batch. This
+    mean is computed here without dropout.
     """
     tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=1, batch_size=40))
     model = load(str(bases / "llama"))

@@ -83,7 +83,7 @@ for one in jedi_tool.references._find_project_modules(state, []):
 
 
 def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_python):
-    """In plain Jedi, the order of values depends on memory addresses, through their hashes. The
+    """In plain Jedi, the order of values depends on their hashes, and so on memory addresses. The
     order of files depends on the order of a folder's entries on the disk.
     """
     names = [f"{hash(n) % 1000:03}.py" for n in map(str, range(40))]

@@ -55,7 +55,7 @@ def tokenizer(request):
 
 
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
-    """The base variant has no mark in its vocabulary. It must spell functions exactly, too."""
+    """Tokens must spell functions exactly, also for the base variant, which knows no mark."""
     bare = PAIR.unmarked()
     end = tokenizer.eos_token_id
     for kind in KINDS:

@@ -78,7 +78,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
 
 
 def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
-    """Here, one of these modules imports the file."""
+    """One of the other modules, base.py, imports the original file."""
     (tmp_path / "base.py").write_text(BASE + "\n\nimport user\n\nuser.C.own = user.C().g()\n")
     original = USER.replace("        return x\n", "        Other.late = 1\n        return x\n", 1)
     (tmp_path / "user.py").write_text(original)

@@ -1,4 +1,4 @@
-"""Tests Algorithms 2 and 3. The model's probabilities and the tool's suggestions are given."""
+"""Tests Algorithms 2 and 3. Each test sets the model's probabilities and the tool's suggestions."""
 
 from concurrent.futures import Future
 from dataclasses import replace

@@ -132,7 +132,7 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
     # BM25 searches for the API that the model has called; in the last task, this is a wrong API
     assert list(found.retrieved) == [True, True, False]
     again = [prompt.text for prompt in model.asked if prompt.id == "get_object"][1:]
-    for text in again:  # documentation, then the first prompt; the first answer is not shown
+    for text in again:  # documentation and the first prompt, without the first answer
         assert text.startswith('"""\n') and text.endswith(TASKS[1].prompt)
         assert "object_get" not in text
     assert len(again) == 2
@@ -140,7 +140,7 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
 
 def test_confidence_and_existence_are_those_of_the_first_name(model):
     with refused("augmentation design is 'nam'; it must be name, ex"):
-        CloudApiBench(TASKS, design="nam")  # an error, although this bench shows no documentation
+        CloudApiBench(TASKS, design="nam")  # an error, even if no prompt shows documentation
     model.memory = MEMORY | {"put_object": "run_instances"}
     first = evaluate(model, BENCH, store=False)
     assert [*zip(first.exists, first.exists_anywhere, strict=True)] == [(0, 1), (0, 0), (1, 1)]

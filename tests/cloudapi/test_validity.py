@@ -66,7 +66,7 @@ OPEN_AND_CLOSED = [
     (OVERLOADED, "{}", True, True),
     (OVERLOADED, "url=1, timeout=2", True, True),
     (OVERLOADED, "{}, url=1", True, False),
-    (EXPORT, "fromTime=1, to=2", True, True),  # botocore's documented alias
+    (EXPORT, "fromTime=1, to=2", True, True),  # botocore's documentation names this alias
     (EXPORT, "**{'from': 1, 'to': 2}", True, True),
     (EXPORT, "**{'from': 1, 'fromTime': 1, 'to': 2}", False, False),
 ]

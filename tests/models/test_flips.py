@@ -23,7 +23,7 @@ def test_any_flipped_bit_in_a_store_is_named_or_harmless(kind, request, tmp_path
     answers = record.rows(kind.name, keys[:ASKED])
     with kind(file) as store:
         store.add(answers)
-        store.db.execute("VACUUM")  # leaves one copy of each row
+        store.db.execute("VACUUM")  # so that the file has each row only once
     data = file.read_bytes()
     key = keys[1].encode()
     row = data.index(key)

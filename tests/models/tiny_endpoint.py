@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         # The request no longer counts as in flight when its answer is sent, because the client may
         # then send the next request at once.
         with server.lock:
-            server.in_flight.discard(self)  # a request that ends late may be of an earlier test
+            server.in_flight.discard(self)  # may be absent, if the request is from an earlier test
         with suppress(ConnectionError):  # the client no longer waits
             self.send({"status": status, "body": json.dumps(told)} | server.reply)
 
@@ -133,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
         pieces = list(done.tokens)
         logprobs = done.token_logprobs
         if done.finish_reason == "eos":
-            pieces[-1] = "</s>"  # the end token is in the list
+            pieces[-1] = "</s>"  # the end token is listed, but is not in the text
         if chat:
             pairs = zip(pieces, logprobs, strict=True)
             given = {"content": [{"token": one, "logprob": value} for one, value in pairs]}

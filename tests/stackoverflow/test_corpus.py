@@ -53,7 +53,7 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
     )
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
     (tmp_path / "deep.py").write_text("x = 1" + " + 1" * 5000)
-    place = r"inner\xff/a.py"  # the name in a form that can be written as text
+    place = r"inner\xff/a.py"  # the undecodable byte is escaped
     assert corpus.load_snippets(tmp_path) == [
         corpus.Snippet(f"{place}:1", "Add one.", "def f(x):\n    return x + 1", place)
     ]

@@ -80,7 +80,7 @@ def scripted(folder, table=None, script=(), prompt="", pieces=(), mark=True):
         model.transformer.wpe.weight[:, -1] = 1
         model.transformer.wpe.weight[first : first + steps, size:] = torch.eye(steps, steps + 1)
         model.transformer.ln_f.weight.fill_(deviation)
-        model.transformer.ln_f.bias.fill_(2 / width)  # the mean, which the normalisation subtracts
+        model.transformer.ln_f.bias.fill_(2 / width)  # adds the mean, which the norm subtracts
         if table:
             model.lm_head.weight[:, :size] = _logits(tokenizer, {END: 0.9})[:, None]
         for column, row in [*columns.items(), *enumerate(script, size)]:

@@ -119,7 +119,7 @@ def test_the_marked_form_decides_for_both_variants_which_pairs_are_left_out(base
     recipe = replace(RECIPE, max_tokens=len(bare.prompt) + len(bare.answer))
     [row], left_out = training_rows(model, [PAIRS[1], long], recipe, marked)
     assert left_out.total() == 1
-    assert (len(model.tokenizer) in row["labels"]) == marked  # the mark is the next token
+    assert (len(model.tokenizer) in row["labels"]) == marked  # the id that the mark gets
 
 
 def test_a_decoders_loss_covers_the_signature_if_it_is_that_of_the_function(bases):

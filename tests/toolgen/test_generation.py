@@ -74,7 +74,7 @@ def test_a_question_that_is_lost_twice_costs_one_function_and_an_error_of_jedi_s
 ):
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
     error = "error in Jedi: KeyError"
-    failures = ["timed out"]  # of the first question
+    failures = ["timed out"]  # only the first question times out
 
     def complete(*_):
         return ToolAnswer(failure=failures.pop() if failures else error)
@@ -152,7 +152,7 @@ def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follo
         text, *caret = unsaved_file(lines, functions[1], written, kind, rules)
         assert text == f"{above}{'' if rules.is_package else '_'}\n{lines[-1]}"
         assert caret == [above.count("\n") + 1, len(above.rpartition("\n")[2])]
-        if kind != "decoder":  # a decoder that is not given the signature writes the same
+        if kind != "decoder":  # the same text from a decoder that is not given the signature
             whole = replace(rules, given_signature=False)
             assert unsaved_file(lines, functions[1], written, "decoder", whole)[0] == text
 

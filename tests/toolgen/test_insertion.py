@@ -40,7 +40,7 @@ def test_the_reference_in_its_own_place_changes_nothing(line):
     assert insert(FILE, place, whole).text == FILE
     if line != 19:
         assert insert(FILE, place, place.body).text == FILE
-    else:  # a body is put on the next line
+    else:  # the body begins on the next line
         assert insert(FILE, place, "return 2").text.endswith("def short(x):\n    return 2\n")
 
 

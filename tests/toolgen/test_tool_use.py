@@ -141,7 +141,7 @@ BEGUN = {"=": {"x": 0.9}, "x": {MARK: 0.9}, MARK: {MARK: 0.6, "y": 0.3, "z": 0.0
         (BEGUN | ASKED | {"y": {MARK: 0.5}}, [[], ["yz"]], "yz", ["", "y"], 2),
         (BEGUN, [["x"]], "xy", ["x"], 1),  # the name is already complete
         (BEGUN, [["xz", "y"]], "xz", ["x"], 1),
-        (BEGUN, [["z"]], "xy", ["x"], 1),  # the suggestion does not fit to what is written
+        (BEGUN, [["z"]], "xy", ["x"], 1),  # the suggestion does not begin with "x"
         (BEGUN | ASKED, [["名前", "z"]], "z", [""], 1),  # the tokenizer cannot spell a name
     ],
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 import jedi
@@ -37,7 +37,8 @@ from jedi.inference import base_value, imports, references, utils
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance, dynamic_arrays
-from parso import cache
+from parso import cache, split_lines
+from parso.python import diff
 
 from lookuplab import python_sources
 from lookuplab.models.tokens import Lost
@@ -345,6 +346,27 @@ def project_files(state, contexts) -> list:
     return sorted(found, key=lambda one: one.path)
 
 
+def old_statement(parser: diff.DiffParser, line: int) -> Any:
+    """Return the statement of the file's previous text that parso can copy to the new text, where
+    the previous text is used from ``line`` on, or None if no statement begins there.
+
+    Parso's own method returns None if blank lines or comments precede the statement and parso has
+    already read some of them. It would then parse the whole next statement again, which may be a
+    long class. Here the lines that parso has read are cut off the statement.
+    """
+    leaf = parser._module.get_leaf_for_position((line, 0), include_prefixes=True)
+    if diff._ends_with_newline(leaf):
+        leaf = leaf.get_next_leaf()
+    begin, column = leaf.get_start_pos_of_prefix()
+    if begin < line <= leaf.line and not column:
+        leaf.prefix = "".join(split_lines(leaf.prefix, keepends=True)[line - leaf.line - 1 :])
+    elif begin != line:
+        return None
+    while leaf.parent.type not in ("file_input", "suite"):
+        leaf = leaf.parent
+    return leaf if leaf.start_pos[0] >= line else None
+
+
 project = functools.cache(RepositoryProject)  # one project per repository
 # Jedi's environment is this interpreter itself. By default Jedi would start another process and
 # query it for each single attribute.
@@ -439,6 +461,7 @@ def install() -> None:
         module.set = module.frozenset = Ordered
     base_value.NO_VALUES._set = Ordered()
     references._find_project_modules = project_files
+    diff.DiffParser._get_old_line_stmt = old_statement
     # Above 600 trees, parso drops the trees of older files, even in the middle of a question. Jedi
     # still needs these trees and would raise a KeyError, so the answer would depend on earlier
     # questions.

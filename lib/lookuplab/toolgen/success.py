@@ -33,6 +33,7 @@ import astroid
 from astroid.builder import AstroidBuilder, open_source_file
 from astroid.context import _invalidate_cache
 from astroid.inference_tip import clear_inference_tip_cache
+from astroid.modutils import file_info_from_modpath
 from astroid.nodes import ClassDef, FunctionDef, Import, ImportFrom, Module
 from astroid.nodes._base_nodes import LookupMixIn
 from pylint.lint import PyLinter, augmented_sys_path, discover_package_path
@@ -51,6 +52,11 @@ CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the functio
 # against the function: on the next BEYOND lines in package-2024, on one line less in package-2023.
 BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
+# modules of Python's own library that most files import, directly or through other modules
+COMMON = """
+    _collections_abc _py_abc abc collections contextlib dataclasses enum functools threading types
+    typing
+""".split()
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text
 
 
@@ -241,6 +247,24 @@ def control(root: Path, file: str) -> list[Message]:
     return findings(root, file, "", (1, 1))
 
 
+def parse_common_modules() -> None:
+    """Parse the modules COMMON once for all workers. A worker that reads such a module takes the
+    syntax tree that this process has made, and otherwise does what it does for any module.
+    """
+    parse = AstroidBuilder(astroid.MANAGER)._data_build  # this also reads the built-in names
+    places = {name: str(file_info_from_modpath([name]).location) for name in COMMON}
+    modules = [(open_source_file(place)[2], name, place) for name, place in places.items()]
+    trees = {module: parse(*module) for module in modules}
+
+    def parse_once(_: AstroidBuilder, *module: Any) -> Any:
+        # each tree is given away only once, because astroid changes it
+        return trees.pop(module, None) or parse(*module)
+
+    AstroidBuilder._data_build = parse_once  # type: ignore[method-assign]
+
+
 def start() -> None:
     """Run the parent process of the workers that ``messages_of`` uses."""
-    serve(ANALYSER, linter().warm_up)
+    warm_up = linter().warm_up
+    parse_common_modules()
+    serve(ANALYSER, warm_up)

@@ -256,17 +256,6 @@ def test_what_is_lost_is_said_and_never_kept_and_is_asked_again(tmp_path, capsys
     assert answer_all(JudgementStore(store), right, _answer, True) == ({"a": "of a.py"}, {})
 
 
-def test_an_error_of_the_analyser_that_an_earlier_version_stored_is_asked_again(
-    tmp_path, monkeypatch
-):
-    with monkeypatch.context() as earlier, JudgementStore(tmp_path / "j.sqlite") as kept:
-        earlier.setattr(JudgementStore, "fault", lambda *_: "")
-        kept.add({"a": None, "b": {"failures": {"error in Jedi: OSError": 2}}, "c": "kept"})
-    asked = {name: (tmp_path, f"{name}.py", "uses", "") for name in "abc"}
-    found, _ = answer_all(JudgementStore(tmp_path / "j.sqlite"), asked, _answer, True)
-    assert found == {"a": "of a.py", "b": "of b.py", "c": "kept"}
-
-
 def test_an_interrupted_run_keeps_the_answers_about_earlier_files(tmp_path):
     reasons = {"a": "", "b": "interrupt", "c": ""}
     asked = {name: (tmp_path, f"{name}.py", "", reason) for name, reason in reasons.items()}

@@ -10,7 +10,7 @@ from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.source import Inserted, insert, location_of
-from lookuplab.toolgen.success import messages_of, relevant_messages, source_roots
+from lookuplab.toolgen.success import messages_of, relevant_messages
 from lookuplab_notebooks.performance.literal import fresh_messages
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
@@ -35,6 +35,9 @@ CASES = [
     ("return nothere", "E0602"),
     ("return self.zzz", "E1101"),
     ("return not_installed_anywhere.thing(x)", None),
+    # the parent of all workers has parsed these two modules
+    ("import dataclasses\n        return dataclasses.nothere(x)", "E1101"),
+    ("import typing\n        return typing.NamedTuple('N', [])().count(x)", None),
     ("return foo(x", "E0001"),  # pylint reports it on the next line
 ]
 
@@ -157,12 +160,3 @@ def test_a_wrong_name_of_a_namespace_package_fails(tmp_path):
             text = f"from acme.core import tools\n\n\ndef f():\n    return tools.{member}\n"
             found = messages_of(tmp_path / repository, inner, text, WHOLE)
             assert [name for name, *_ in found] == errors
-
-
-def test_source_roots_are_added_only_where_pylint_finds_no_root(tmp_path):
-    for file in "whole/__init__.py", "whole/a/b.py", "plain/top.py", "plain/a/b.py":
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
-    assert source_roots(tmp_path / "whole", "a/b.py") == []
-    assert source_roots(tmp_path / "plain", "top.py") == []
-    assert source_roots(tmp_path / "plain", "a/b.py") == [str(tmp_path / "plain")]

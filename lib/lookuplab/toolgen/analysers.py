@@ -443,15 +443,6 @@ class JudgementStore(AnswerStore):
 
     name = "judgements"
 
-    def fault(self, answer: Any) -> str:
-        """Return why an answer must not be used, or "" for a valid answer. An answer with an error
-        of the analyser (None, or an entry in ``failures``) is not valid. Earlier versions of the
-        kit stored such answers, although the machine may have been at fault.
-        """
-        failures = answer.get("failures", ()) if isinstance(answer, dict) else ()
-        spoilt = answer is None or any(one.startswith(ANALYSER_ERROR) for one in failures)
-        return "an error of the analyser itself" if spoilt else ""
-
 
 def judgement_key(kind: str, place: str, repository: str, **question: object) -> str:
     """Return the key of a question in a store: ``KIND PLACE DIGEST``. The kind and the place (a

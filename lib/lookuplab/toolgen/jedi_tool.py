@@ -37,7 +37,7 @@ from jedi.inference import base_value, imports, references, utils
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance, dynamic_arrays
-from parso import cache, split_lines
+from parso import cache
 from parso.python import diff
 
 from lookuplab import python_sources
@@ -124,8 +124,11 @@ class JediTool:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
         self._full_answer = functools.lru_cache(REMEMBERED)(ask_worker)
-        # cached, because every model and condition needs the same digests
-        self.content_digest = functools.cache(content_digest)
+        # digests of the repositories' Python files, because the tool reads only these files;
+        # every model and condition needs the same digests
+        self.content_digest = functools.cache(
+            lambda root: folder_hash(root, python_sources.python_files(root), "content")[:32]
+        )
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
@@ -143,11 +146,6 @@ class JediTool:
             return self._full_answer(*question) if wanted is None else ask_worker(*question, wanted)
         except WorkerLost as lost:
             return ToolAnswer(failure=str(lost))
-
-
-def content_digest(root: Path) -> str:
-    """Return a digest of a repository's Python files, because the tool reads only these files."""
-    return folder_hash(root, python_sources.python_files(root), "content")[:32]
 
 
 def unsaved_file(
@@ -346,27 +344,20 @@ def project_files(state, contexts) -> list:
     return sorted(found, key=lambda one: one.path)
 
 
-def old_statement(parser: diff.DiffParser, line: int) -> Any:
-    """Return the statement of the file's previous text that parso can copy to the new text, where
-    the previous text is used from ``line`` on, or None if no statement begins there.
+def without_endmarker(tree: Any, nodes: list) -> list:
+    """Return the nodes that parso's incremental parser has just read, without the end marker.
 
-    Parso's own method returns None if blank lines or comments precede the statement and parso has
-    already read some of them. It would then parse the whole next statement again, which may be a
-    long class. Here the lines that parso has read are cut off the statement.
+    Parso's own function keeps the comments and blank lines before the next statement, which it has
+    read as well. Parso could then no longer copy this statement from the file's previous text, and
+    would parse it again, even a long class. Here these lines count as not read.
     """
-    leaf = parser._module.get_leaf_for_position((line, 0), include_prefixes=True)
-    if diff._ends_with_newline(leaf):
-        leaf = leaf.get_next_leaf()
-    begin, column = leaf.get_start_pos_of_prefix()
-    if begin < line <= leaf.line and not column:
-        leaf.prefix = "".join(split_lines(leaf.prefix, keepends=True)[line - leaf.line - 1 :])
-    elif begin != line:
-        return None
-    while leaf.parent.type not in ("file_input", "suite"):
-        leaf = leaf.parent
-    return leaf if leaf.start_pos[0] >= line else None
+    nodes = remove_endmarker(tree, nodes)
+    if nodes and diff._ends_with_newline(nodes[-1].get_last_leaf()):
+        tree.prefix = tree._prefix_remainder = ""
+    return nodes
 
 
+remove_endmarker = diff._NodesTree._remove_endmarker
 project = functools.cache(RepositoryProject)  # one project per repository
 # Jedi's environment is this interpreter itself. By default Jedi would start another process and
 # query it for each single attribute.
@@ -461,7 +452,7 @@ def install() -> None:
         module.set = module.frozenset = Ordered
     base_value.NO_VALUES._set = Ordered()
     references._find_project_modules = project_files
-    diff.DiffParser._get_old_line_stmt = old_statement
+    diff._NodesTree._remove_endmarker = without_endmarker  # type: ignore[method-assign]
     # Above 600 trees, parso drops the trees of older files, even in the middle of a question. Jedi
     # still needs these trees and would raise a KeyError, so the answer would depend on earlier
     # questions.

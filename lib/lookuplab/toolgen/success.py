@@ -252,15 +252,13 @@ def parse_common_modules() -> None:
     syntax tree that this process has made, and otherwise does what it does for any module.
     """
     parse = AstroidBuilder(astroid.MANAGER)._data_build  # this also reads the built-in names
-    places = {name: str(file_info_from_modpath([name]).location) for name in COMMON}
-    modules = [(open_source_file(place)[2], name, place) for name, place in places.items()]
-    trees = {module: parse(*module) for module in modules}
-
-    def parse_once(_: AstroidBuilder, *module: Any) -> Any:
-        # each tree is given away only once, because astroid changes it
-        return trees.pop(module, None) or parse(*module)
-
-    AstroidBuilder._data_build = parse_once  # type: ignore[method-assign]
+    trees = {}
+    for name in COMMON:
+        place = str(file_info_from_modpath([name]).location)
+        module = open_source_file(place)[2], name, place
+        trees[module] = parse(*module)
+    # each tree is given away only once, because astroid changes it
+    AstroidBuilder._data_build = lambda _, *module: trees.pop(module, None) or parse(*module)
 
 
 def start() -> None:

@@ -314,7 +314,7 @@ def choose(
         token = at[:, 0]
         margin = torch.minimum(torch.minimum(upper - point, point - lower), near)
         margin = margin.masked_fill(alone, torch.inf)
-    return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
+    return token, logits.log_softmax(-1).gather(-1, token[:, None])[:, 0], margin
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:

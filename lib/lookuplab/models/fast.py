@@ -46,8 +46,7 @@ ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and vari
 BYTES = 2**30  # the largest size of a model's weights, because memory holds two copies of them
 WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of each weight
 ROOM = 16  # number of columns by which the key/value cache grows
-# a forward pass reads about this many tokens; its intermediate results then fit into a core's cache
-CHUNK = 256
+CHUNK = 512  # the largest number of tokens in a forward pass, unless a single prompt is longer
 FEW = 4  # a product of at most this many rows is not padded with rows (see ``Packed._forward``)
 # oneDNN keeps 64 compiled products instead of 1,024, because a product takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
@@ -60,8 +59,7 @@ class Layer(NamedTuple):
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
-    project: Callable[[torch.Tensor], torch.Tensor]  # to concatenated queries, keys and values
-    scale: float  # the factor for queries
+    project: Callable[[torch.Tensor], torch.Tensor]  # see ``_projection``
     out: Callable[..., torch.Tensor]
     second_norm: Callable[[torch.Tensor], torch.Tensor]
     gate: Callable[[torch.Tensor], torch.Tensor]
@@ -93,15 +91,58 @@ class Fast:
         self.embed: Any = module.get_input_embeddings()
         self.rotary = getattr(decoder, "rotary_emb", None)
         self.places = getattr(decoder, "wpe", None)
-        if self.rotary:
-            self.layers = [_like_llama(layer, config) for layer in decoder.layers]
-        else:
-            self.layers = [_like_gpt2(layer, config) for layer in decoder.h]
         self.heads: int = config.num_attention_heads
         self.shared_heads: int = getattr(config, "num_key_value_heads", self.heads)
         self.size: int = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        if self.rotary:
+            self.layers = [self._like_llama(layer, config) for layer in decoder.layers]
+        else:
+            self.layers = [self._like_gpt2(layer, config) for layer in decoder.h]
         self.norm = _norm(decoder.norm if self.rotary else decoder.ln_f)
-        self.head = _product([module.get_output_embeddings()])
+        self.head = _product(*_joined([module.get_output_embeddings()]))
+
+    def _like_llama(self, layer: Any, config: Any) -> Layer:
+        attention, mlp = layer.self_attn, layer.mlp
+        return Layer(
+            _norm(layer.input_layernorm),
+            self._projection(attention, attention.q_proj, attention.k_proj, attention.v_proj),
+            _product(*_joined([attention.o_proj]), "add"),
+            _norm(layer.post_attention_layernorm),
+            _product(*_joined([mlp.gate_proj]), activation=config.hidden_act),
+            _product(*_joined([mlp.up_proj]), "mul"),
+            _product(*_joined([mlp.down_proj]), "add"),
+        )
+
+    def _like_gpt2(self, layer: Any, config: Any) -> Layer:
+        return Layer(
+            _norm(layer.ln_1),
+            self._projection(layer.attn, layer.attn.c_attn),
+            _product(*_joined([layer.attn.c_proj]), "add"),
+            _norm(layer.ln_2),
+            _product(*_joined([layer.mlp.c_fc]), activation=config.activation_function),
+            None,
+            _product(*_joined([layer.mlp.c_proj]), "add"),
+        )
+
+    def _projection(self, attention: Any, *parts: Any) -> Callable[..., torch.Tensor]:
+        """Return a function that computes the queries, keys and values of rows, concatenated in
+        this order. The queries include the attention's scaling factor.
+
+        A rotary model rotates pairs of numbers, of which Llama has one in the first and one in the
+        second half of a query or key. Here the two are neighbours, so that PyTorch can rotate them
+        as one complex number. The scores do not change, because queries and keys have the same
+        order.
+        """
+        weight, bias = _joined(parts)
+        factor = torch.ones(len(weight))
+        factor[: self.heads * self.size] = attention.scaling
+        order = torch.arange(len(weight)).view(-1, self.size)
+        if self.rotary:
+            rotated = order[: self.heads + self.shared_heads]
+            rotated[:] = rotated.unflatten(1, (2, -1)).transpose(1, 2).flatten(1)
+        at = order.flatten()
+        weight = (weight * factor[:, None])[at]
+        return _product(weight, None if bias is None else (bias * factor)[at])
 
     def is_current(self, module: PreTrainedModel) -> bool:
         """Return whether the module has not changed since its weights were copied."""
@@ -128,9 +169,11 @@ class Packed:
         found: list[torch.Tensor] = []
         tokens: list[int] = []
         positions: list[int] = []
-        # prompts in the next forward pass: (slot, slot of the previous prompt, number of tokens
-        # that both share, attention mask), with None as the mask if they share no token
-        self.reading: list[tuple[int, int, int, torch.Tensor | None]] = []
+        # prompts in the next forward pass: (slot, number of tokens shared with the previous prompt,
+        # attention mask), with None as the mask if they share no token
+        self.reading: list[tuple[int, int, torch.Tensor | None]] = []
+        # layer -> keys and values (tokens, heads, head size) of the prompt that was read last
+        self.last: dict[int, Sequence[torch.Tensor]] = {}
         order = sorted(first)
         before: tuple[int, ...] = ()
         for ids in order:
@@ -139,19 +182,32 @@ class Packed:
             both = enumerate(zip(before, ids[:-1], strict=False))
             begun = next((at for at, (a, b) in both if a != b), min(len(before), size - 1))
             mask = torch.ones(size - begun, size, dtype=torch.bool).tril(begun) if begun else None
-            self.reading.append((first[ids], first.get(before, 0), begun, mask))
+            if tokens and len(tokens) + size - begun > CHUNK:
+                found.append(self._read(tokens, positions))
+                self.reading, tokens, positions = [], [], []
+            self.reading.append((first[ids], begun, mask))
             tokens += ids[begun:]
             positions += range(begun, size)
             before = ids
-            if len(tokens) >= CHUNK or ids == order[-1]:
-                work.prompt_tokens += len(tokens)
-                ends = torch.tensor([self.sizes[at] - since for at, _, since, _ in self.reading])
-                kept = ends.cumsum(0) - 1
-                found.append(self._forward(tokens, positions, self._attend_prompts, kept))
-                self.reading, tokens, positions = [], [], []
+        found.append(self._read(tokens, positions))
+        self.last.clear()
         self.logits = torch.cat(found)[torch.tensor([first[ids] for ids in order]).argsort()]
         if len(first) < len(prompts):  # equal prompts (several samples) were read once
             self.keep([first[tuple(ids)] for ids in prompts])
+
+    def _empty(self, slots: int) -> list[torch.Tensor]:
+        """Return an empty cache for the keys and values of one layer."""
+        heads, size = self.parts.shared_heads, self.parts.size
+        return [
+            torch.empty(slots, heads, size, self.columns),
+            torch.empty(slots, heads, self.columns, size),
+        ]
+
+    def _read(self, tokens: list[int], positions: list[int]) -> torch.Tensor:
+        """Return the logits (prompts, vocabulary) after the prompts in ``reading``."""
+        self.work.prompt_tokens += len(tokens)
+        ends = torch.tensor([self.sizes[at] - since for at, since, _ in self.reading])
+        return self._forward(tokens, positions, self._attend_prompts, ends.cumsum(0) - 1)
 
     def step(self, tokens: torch.Tensor) -> None:
         """Make the model read one more token in each slot. ``tokens`` has the shape (slots,)."""
@@ -160,11 +216,9 @@ class Packed:
         if max(self.sizes) > self.columns:
             self.columns += ROOM
             for layer, both in self.cache.items():
-                sides = (0, ROOM), (0, 0, 0, ROOM)
-                self.cache[layer] = [
-                    functional.pad(each[: len(at)], side)
-                    for each, side in zip(both, sides, strict=True)
-                ]
+                self.cache[layer] = wider = self._empty(len(at))
+                for new, old in zip(wider, both, strict=True):
+                    new[:, :, : old.shape[2], : old.shape[3]] = old[: len(at)]
         self._find_cells(at)
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._attend_step, None)
 
@@ -188,8 +242,8 @@ class Packed:
         # the output of a query head is a weighted sum of rows of the value cache, one for each
         # token that the query may see; the weights are the softmax of the scores
         rows = (owners * columns + torch.arange(columns)).repeat_interleave(each, 1)
-        self.seen_rows = rows[seen]
         self.seen_cells = seen.flatten().nonzero()[:, 0]
+        self.seen_rows = rows.flatten().index_select(0, self.seen_cells)
         self.seen_bags = functional.pad((at + 1).repeat_interleave(heads * each).cumsum(0), (1, -1))
 
     def keep(self, slots: list[int]) -> None:
@@ -205,14 +259,14 @@ class Packed:
             to, slot = torch.tensor(moved).T
             for both in self.cache.values():
                 for each in both:
-                    each[to] = each[slot]
+                    each.index_copy_(0, to, each.index_select(0, slot))
         self.sizes = [self.sizes[slot] for slot in slots]
 
     def _forward(
         self,
         tokens: list[int],
         positions: list[int],
-        attend: Callable[..., None],
+        attend: Callable[..., torch.Tensor],
         kept: torch.Tensor | None,
     ) -> torch.Tensor:
         """Return the logits (kept, vocabulary) after the packed tokens with the indices ``kept``,
@@ -230,22 +284,20 @@ class Packed:
         state = parts.embed(torch.tensor(tokens + spare))
         if parts.places:
             state = state + parts.places(at)
-        turned = parts.heads + parts.shared_heads
+        sizes = parts.heads, parts.shared_heads, parts.shared_heads
         if parts.rotary:
-            cos, sin = (each[0, :, None] for each in parts.rotary(state, at[None]))
-            half = cos.shape[-1] // 2
-            # the rotation negates half of each vector; with the minus sign in ``sin``, one call of
-            # addcmul computes the rotation
-            sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
+            cos, sin = parts.rotary(state, at[None])
+            # both halves of ``cos`` are equal, and so are both halves of ``sin``
+            turn = torch.complex(cos, sin)[0, :count, None, : parts.size // 2]
         for number, layer in enumerate(parts.layers):
-            asked = layer.project(layer.norm(state)).unflatten(1, (turned + parts.shared_heads, -1))
-            both, value = asked.split((turned, parts.shared_heads), 1)
+            asked = layer.project(layer.norm(state)).unflatten(1, (-1, parts.size))
+            query, key, value = asked[:count].split(sizes, 1)
             if parts.rotary:
-                both = torch.addcmul(both * cos, both.roll(half, -1), sin)
-            query, key = both[:count].split((parts.heads, parts.shared_heads), 1)
-            seen = torch.zeros_like(both[:, : parts.heads])
-            attend(number, query * layer.scale, key, value[:count], seen)
-            seen = seen.flatten(1)
+                pairs = (torch.view_as_complex(each.unflatten(2, (-1, 2))) for each in (query, key))
+                query, key = (torch.view_as_real(each * turn).flatten(2) for each in pairs)
+            seen = functional.pad(
+                attend(number, query, key, value).flatten(1), (0, 0, 0, len(spare))
+            )
             # after the last layer's attention, only the ``kept`` tokens matter for the result
             if kept is not None and number == len(parts.layers) - 1:
                 state, seen = state[kept], seen[kept]
@@ -262,35 +314,36 @@ class Packed:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        seen: torch.Tensor,
-    ) -> None:
-        """Compute one layer's attention in a forward pass that reads prompts. Store the keys and
-        values of their tokens in the layer's cache, and write the attention's output into ``seen``
-        (tokens, heads, head size).
+    ) -> torch.Tensor:
+        """Return the output (tokens, heads, head size) of one layer's attention in a forward pass
+        that reads prompts. Store the keys and values of their tokens in the layer's cache.
         """
         if layer not in self.cache:
-            slots, heads, size = len(self.sizes), *key.shape[1:]
-            shapes = (size, self.columns), (self.columns, size)
-            self.cache[layer] = [torch.zeros(slots, heads, *shape) for shape in shapes]
-        keys, values = self.cache[layer]
+            self.cache[layer] = self._empty(len(self.sizes))
+            self.last[layer] = key, value
         start = 0
-        for slot, before, begun, mask in self.reading:
-            size = self.sizes[slot]
-            own = slice(start, start + size - begun)
+        seen = []
+        for slot, begun, mask in self.reading:
+            own = slice(start, start + self.sizes[slot] - begun)
             start = own.stop
-            keys[slot, ..., :begun] = keys[before, ..., :begun]
-            values[slot, :, :begun] = values[before, :, :begun]
-            keys[slot, ..., begun:size] = key[own].permute(1, 2, 0)
-            values[slot, :, begun:size] = value[own].transpose(0, 1)
-            seen[own] = functional.scaled_dot_product_attention(
+            self.last[layer] = keys, values = [
+                torch.cat((old[:begun], new[own]))
+                for old, new in zip(self.last[layer], (key, value), strict=True)
+            ]
+            cached_keys, cached_values = (each[slot] for each in self.cache[layer])
+            cached_keys[..., : len(keys)] = keys.permute(1, 2, 0)
+            cached_values[:, : len(keys)] = values.transpose(0, 1)
+            found = functional.scaled_dot_product_attention(
                 query[None, own].transpose(1, 2),
-                keys[slot, None, ..., :size].transpose(2, 3).contiguous(),
-                values[slot, None, :, :size],
+                keys[None].transpose(1, 2),
+                values[None].transpose(1, 2),
                 mask,
                 scale=1,
                 is_causal=mask is None,
                 enable_gqa=query.shape[1] != key.shape[1],
-            )[0].transpose(0, 1)
+            )
+            seen.append(found[0].transpose(0, 1))
+        return torch.cat(seen)
 
     def _attend_step(
         self,
@@ -298,11 +351,9 @@ class Packed:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        seen: torch.Tensor,
-    ) -> None:
-        """Compute one layer's attention for one new token in each slot. Store the token's key and
-        value in the layer's cache, and write the attention's output into ``seen`` (slots, heads,
-        head size).
+    ) -> torch.Tensor:
+        """Return the output (slots, heads, head size) of one layer's attention for one new token in
+        each slot. Store the token's key and value in the layer's cache.
         """
         keys, values = self.cache[layer]
         keys.view(-1).scatter_(0, self.key_cells, key.flatten())
@@ -314,42 +365,14 @@ class Packed:
         weights = (
             weights.view(*query.shape[:2], -1).masked_fill_(self.hidden, -math.inf).softmax(-1)
         )
-        weights = weights.view(-1)[self.seen_cells]
-        seen[: len(query)] = _sums(
-            self.seen_rows, values, self.seen_bags, per_sample_weights=weights
-        ).view_as(seen[: len(query)])
+        weights = weights.view(-1).index_select(0, self.seen_cells)
+        found = _sums(self.seen_rows, values, self.seen_bags, per_sample_weights=weights)
+        return found.view_as(query)
 
 
 # Computes weighted sums of rows. For one query per slot, ``embedding_bag`` reads the cache three
 # times as fast as PyTorch's matrix products.
 _sums = partial(functional.embedding_bag, mode="sum")
-
-
-def _like_llama(layer: Any, config: Any) -> Layer:
-    attention, mlp = layer.self_attn, layer.mlp
-    return Layer(
-        _norm(layer.input_layernorm),
-        _product([attention.q_proj, attention.k_proj, attention.v_proj]),
-        attention.scaling,
-        _product([attention.o_proj], "add"),
-        _norm(layer.post_attention_layernorm),
-        _product([mlp.gate_proj], activation=config.hidden_act),
-        _product([mlp.up_proj], "mul"),
-        _product([mlp.down_proj], "add"),
-    )
-
-
-def _like_gpt2(layer: Any, config: Any) -> Layer:
-    return Layer(
-        _norm(layer.ln_1),
-        _product([layer.attn.c_attn]),
-        layer.attn.scaling,
-        _product([layer.attn.c_proj], "add"),
-        _norm(layer.ln_2),
-        _product([layer.mlp.c_fc], activation=config.activation_function),
-        None,
-        _product([layer.mlp.c_proj], "add"),
-    )
 
 
 def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -359,18 +382,24 @@ def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     return partial(functional.rms_norm, normalized_shape=weight.shape, weight=weight, eps=eps)
 
 
-def _product(parts: Sequence[Any], other: str = "", activation: str = "") -> Callable[..., Any]:
-    """Return a function that applies the linear layers ``parts`` to rows (tokens, inputs), and
-    concatenates their outputs. With ``other`` ("add" or "mul"), the function also takes a second
-    tensor, and adds it to the outputs or multiplies the outputs by it. ``activation`` is the
-    Transformers name of a function that is applied to the outputs.
-    """
+def _joined(parts: Sequence[Any]) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return the concatenated weights (outputs, inputs) and biases (outputs,) of linear layers."""
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):
         raise NotImplementedError("the fast path does not support this layer")
     weights = [part.weight.detach().T if type(part) is Conv1D else part.weight for part in parts]
-    weight = torch.cat([each.detach() for each in weights]).contiguous()
     biases = [part.bias for part in parts if part.bias is not None]
-    bias = torch.cat(biases).detach() if biases else None
+    weight = torch.cat([each.detach() for each in weights]).contiguous()
+    return weight, torch.cat(biases).detach() if biases else None
+
+
+def _product(
+    weight: torch.Tensor, bias: torch.Tensor | None, other: str = "", activation: str = ""
+) -> Callable[..., torch.Tensor]:
+    """Return a function that multiplies rows (tokens, inputs) by the weights (outputs, inputs) and
+    adds the biases (outputs,). With ``other`` ("add" or "mul"), the function also takes a second
+    tensor, and adds it to the outputs or multiplies the outputs by it. ``activation`` is the
+    Transformers name of a function that is applied to the outputs.
+    """
     packed = torch.ops.mkldnn._reorder_linear_weight(weight, CHUNK)
     linear = torch.ops.mkldnn._linear_pointwise
     if other:

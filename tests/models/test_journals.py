@@ -2,6 +2,7 @@
 the same answers.
 """
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -23,6 +24,28 @@ def shared(tmp_path):
 def test_a_disk_and_memory_are_this_machines_and_what_nobody_knows_is_not(tmp_path):
     assert is_local(tmp_path / "not" / "there") and is_local(Path("/dev/shm"))
     assert not is_local(Path("/proc"))
+
+
+@pytest.mark.parametrize("refused", ["fcntl.lockf", "mmap.mmap"])
+def test_a_disk_that_refuses_locks_or_shared_memory_gets_journals(tmp_path, monkeypatch, refused):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(refused, refuse)
+    with Kept(tmp_path / "kept.sqlite") as store:
+        store.add({"a": 1})
+    monkeypatch.undo()  # another machine has no such error
+    with Kept(tmp_path / "kept.sqlite") as store:
+        assert store.get("a") == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["kept.sqlite.journals"]
+
+
+def test_a_folder_that_cannot_be_written_is_as_local_as_its_disk(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("lookuplab.models.store.TemporaryFile", refuse)
+    assert is_local(tmp_path)
 
 
 def test_the_earlier_of_two_answers_is_everybodys_and_a_later_one_after_it_was_forgotten(shared):

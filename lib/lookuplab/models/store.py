@@ -17,9 +17,12 @@ version of the kit stored. A warning then names the file, and the answer is gene
 """
 
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import math
+import mmap
 import os
 import platform
 import shutil
@@ -30,7 +33,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Literal, Self, TypeVar
 
 from lookuplab import paths
@@ -67,6 +70,9 @@ NOT_NUMBERS = (
 # in memory, consist of the layers of a container, or spread over several disks. The device number
 # of their files is therefore not that of a block device.
 LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay", "btrfs", "zfs", "bcachefs")
+# errors that are raised in a folder where nothing can be written; locks cannot be tried there, but
+# reading answers needs no locks
+UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 # raised for an answer that is no JSON, or whose parts have unexpected types
 INVALID = ValueError, KeyError, TypeError, AttributeError, RecursionError
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
@@ -146,14 +152,22 @@ class Journals:
 
 
 def is_local(folder: Path) -> bool:
-    """Return whether the file system of ``folder`` belongs to this machine alone. SQLite's locks
-    and shared memory then work for every process that may write there. File systems on a block
-    device or in memory count as belonging to this machine; NFS, Lustre, FUSE and unknown file
-    systems count as shared with other machines.
+    """Return whether SQLite's locks and shared memory work for every process that may write to
+    ``folder``. The folder's file system must support both, and must belong to this machine alone.
+    File systems on a block device or in memory count as belonging to this machine; NFS, Lustre,
+    FUSE and unknown file systems count as shared with other machines.
     """
     import psutil  # slow to import
 
     place = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
+    try:
+        with TemporaryFile(dir=place) as probe:
+            probe.truncate(1)
+            fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mmap.mmap(probe.fileno(), 1).close()
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            return False
     if os.major(place.stat().st_dev):  # a file system on a block device
         return True
     kinds = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}

@@ -1,6 +1,6 @@
-"""Writes the answers of local models. The module contains the decoding loop, the state of one row
-(an answer in progress), the choice of a row's next token, and the forward passes of a batch of rows
-(``models.fast`` has a faster way for some models on a CPU).
+"""Generates the answers of local models. The module contains the decoding loop, the state of one
+row (an answer in progress), the choice of a row's next token, and the forward passes of a batch of
+rows (``models.fast`` has faster ones for some models on a CPU).
 
 As in gpt-fast, all prompts are read once, and then each step adds one token to every row. The loop
 is used in place of ``generate`` of Transformers, because it offers all of this:
@@ -50,13 +50,13 @@ from lookuplab.work import say
 if TYPE_CHECKING:
     from lookuplab.models.local import LocalModel
 
-# Type of device -> the number of batches into which rows that query a tool are split (other
-# devices: 1). A GPU's forward pass takes less time than Jedi's answer, so the GPU computes one
-# batch while the other batches wait for Jedi.
+# Type of device -> number of batches. If rows query a tool such as Jedi, they are split into this
+# number of batches (1 on other devices). A GPU's forward pass takes less time than Jedi's answer,
+# so the GPU computes one batch while the other batches wait for Jedi.
 TURNS = {"cuda": 4}
-# The limit on the size of a batch on a CPU: rows times tokens of the longest prompt. Larger batches
-# have more padding and do not fit into the processor's caches. The limit is doubled on the fast
-# path, which reads no padding, and for several samples, which share one reading of the prompt.
+# The largest batch on a CPU: number of rows times number of tokens of the longest prompt. Larger
+# batches have more padding and do not fit into the processor's caches. The limit is twice as high
+# on the fast path, which has no padding, or if a prompt is read once for several samples.
 CPU_TOKENS = 8192
 KEEP_SECONDS = 1.0  # a finished answer is yielded within about this time
 # The largest relative difference between logits that rounding in 16 bits can explain. An
@@ -75,14 +75,14 @@ def decode_rows(
     batches are no larger. Raises UserError if a single row does not fit. A row whose tool failed
     (``tokens.Lost``) is reported and left out.
 
-    The order is fixed, so on a CPU an uninterrupted run forms the same batches each time. A run
-    that is resumed after a kill forms other batches, which may change the last digits of
+    The order is fixed, so an uninterrupted run forms the same batches each time, unless memory runs
+    out. A run that is resumed after a kill forms other batches, which may change the last digits of
     log-probabilities.
 
-    No row enters a running batch. The cache is one tensor in each layer, and all its rows end in
-    the same column. To add a row, the cache of every layer would have to be copied and padded, and
-    the last digits of the new row's log-probabilities would depend on when other rows ended. vLLM
-    has a paged cache, which avoids both (``vllm:NAME``).
+    No row enters a running batch. Each layer's cache is one tensor, in which all rows end in the
+    same column. To add a row, the cache of every layer would have to be copied and padded, and the
+    last digits of the new row's log-probabilities would depend on when other rows ended. vLLM's
+    paged cache avoids both problems (``vllm:NAME``).
     """
     on_cpu = bool(rows) and model.module.device.type == "cpu"
     budget = CPU_TOKENS * (2 if model.fast or decoding.n > 1 else 1) if on_cpu else math.inf
@@ -145,8 +145,8 @@ def _decode(
     """Append tokens to the rows until every row is finished. Finished rows leave the batch a few at
     a time.
 
-    After each forward pass is started, yield the number of unfinished rows. A GPU may still be
-    computing the pass, and the caller can turn to another batch in the meantime.
+    Yield the number of unfinished rows whenever a forward pass has been started. A GPU may still be
+    computing the pass; in the meantime, the caller can turn to another batch.
     """
     module = model.module  # loading the module sets ``model.fast`` (``check_steps``)
     prompts = [row.ids for row in rows]
@@ -197,11 +197,11 @@ def _decode(
 class DecodingRow:
     """One answer in progress. ``push`` adds tokens until ``finish_reason`` is set.
 
-    ``ids`` are the tokens of the prompt, and ``dropped`` is the number of tokens that truncation
-    removed from it. ``before`` are the tokens that the answer continues: those of the prompt, or []
-    for an encoder-decoder. The answer ends after ``limit`` tokens at the latest.
-    ``make_constraint`` makes the row's constraint, if it has one. If the answer is only scored,
-    ``given`` are its tokens, and ``text`` is its text.
+    ``ids`` are the tokens of the prompt, and ``dropped`` is the number of prompt tokens that
+    truncation removed. ``before`` are the tokens that the answer continues: the prompt's tokens, or
+    [] for an encoder-decoder. The answer ends after ``limit`` tokens at the latest.
+    ``make_constraint`` returns the row's constraint or None. To score a given text, ``text`` is
+    this text, and ``given`` are its tokens.
     """
 
     prompt: Prompt
@@ -231,7 +231,7 @@ class DecodingRow:
         self.logprobs: list[float] = []
         self.pieces: list[str] = []
         if decoding.temperature > 0:
-            # Random numbers in [0, 1): one for each token, and one more, with which a finished row
+            # Random numbers in [0, 1): one for each token, and one more for a finished row, which
             # draws tokens until it leaves the batch. These tokens are ignored.
             random = np.random.default_rng(row_seed(self, decoding))
             self.chances = random.random(decoding.max_new_tokens + 1)
@@ -291,10 +291,10 @@ def choose(
     (rows,), a random number in [0, 1). Noise in the last bits of the logits can thus move a
     boundary between two tokens, but never reorders the tokens.
 
-    The margin is the smallest change that would have led to another token. In greedy decoding, it
-    is the gap between the two largest scores, in nats. In sampling, it is the smaller of two
-    distances between probabilities: from ``chance`` to the nearer end of the token's interval, and
-    from ``top_p`` to the nearest value at which other tokens would be cut off (``nucleus``).
+    The margin says how large an error would have led to another token. In greedy decoding, the
+    margin is the gap between the two largest scores, in nats. In sampling, the margin is the
+    smaller of two distances between probabilities: from ``chance`` to the nearer end of the token's
+    interval, and from ``top_p`` to the nearest value that would cut off other tokens (``nucleus``).
     """
     best = scores.topk(2)
     token = best.indices[:, 0]
@@ -340,14 +340,14 @@ def row_seed(row: DecodingRow, decoding: Decoding) -> int:
 
 
 class Batch:
-    """A batch of prompts with their answers, one in each slot. Between forward passes, it keeps the
-    key/value cache, the mask, the positions and the next-token ``logits`` (slots, vocabulary).
+    """A batch of prompts. Each slot holds a prompt and its answer. Between forward passes, the
+    batch keeps the key/value cache, the mask, the positions and the next-token ``logits`` (slots,
+    vocabulary).
 
     Equal prompts are read once. A causal model's texts are padded on the left, and all end in the
     last column. The distance between two columns is thus the distance between two tokens, and
     sliding-window masks and relative positions need not take padding into account. The prompts of
-    an encoder-decoder are padded on the right. Its answers need no padding, because they all have
-    the same length.
+    an encoder-decoder are padded on the right; the answers are all equally long and not padded.
     """
 
     # finished rows are dropped only once they make up this share of all rows, because each drop
@@ -399,12 +399,12 @@ class Batch:
         """Keep only these slots, in this order. A slot that occurs several times is copied.
 
         If a model is spread over several devices, the caches of the layers and the encoder's output
-        may be on different devices. The slots' index is therefore moved to each of these devices.
+        may be on different devices. The tensor of slots is therefore moved to each of them.
         """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
         self.logits = self.logits[index]
-        # reorder_cache moves the index to each layer's device; batch_select_indices does not
+        # reorder_cache moves ``index`` to each layer's device; batch_select_indices does not
         self.cache.reorder_cache(index)  # type: ignore[arg-type]  # a LongTensor is a Tensor
         if self.encoded is not None:
             read = self.encoded.last_hidden_state
@@ -459,9 +459,9 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
     logits agree with the logits of plain forward passes over each prompt alone. Raises UserError if
     neither path gives such logits.
 
-    Some architectures ignore ``past_key_values``, because they keep what they have read in another
-    way. Others attend to the padding of a shorter prompt. Without this check, both kinds would
-    silently give wrong answers.
+    Some architectures ignore ``past_key_values``, because their cache has another form. Others
+    attend to the padding of a shorter prompt. Without this check, both would silently give wrong
+    answers.
     """
     texts = "x =", "def add(a, b):\n    return a + b\n", "def add(a, c):\n"
     rows = [model.prompt_ids(text) for text in texts]

@@ -1,26 +1,27 @@
 """Implements the fast path for local models on a CPU. It computes the same logits as the general
 path (``decoding.Batch``) with less work.
 
-    four prompts         the tokens that the model reads, packed into one row
+    four prompts         the tokens that the model reads, packed into one sequence
     client("s3")         client("s3")
     client("s3").get(                .get(         only the part that differs from the prompt above
     client("sqs")                         "sqs")
     import os                                   import os
 
-The general path makes each prompt a row of a matrix, pads the rows to one length, and copies the
-whole key/value cache for each new token. The fast path pads no prompts. It reads them in sorted
-order. If a prompt begins like the one before it, the keys and values of the shared beginning are
-copied, not computed. Each slot of the cache has spare columns for new tokens. When a row ends, the
-last row moves into its slot.
+The general path pads all prompts of a batch to one length, and copies the whole key/value cache for
+each new token. The fast path pads no prompts. It reads the prompts in sorted order. If a prompt
+begins like the previous prompt, the keys and values of the shared beginning are copied, not
+computed. The cache has spare columns for new tokens. When an answer ends, the cache of the last
+answer moves into the free slot.
 
 The matrix products are computed by oneDNN, on weights in oneDNN's own memory layout. On an AMD core
-with AVX-512, oneDNN reaches 220 GFLOP/s from 64 rows on; MKL, which PyTorch would use, reaches 100.
-oneDNN also computes the activation or the addition that follows a product.
+with AVX-512, oneDNN reaches 220 GFLOP/s from 64 tokens on; MKL, which PyTorch would use, reaches
+100. oneDNN also computes the activation, addition or multiplication that follows a product.
 
-The fast path supports only Llama's and GPT-2's architectures, in float32. Every other model takes
-the general path. When a model is loaded, ``decoding.check_steps`` compares the logits of the fast
-path with those of plain forward passes. To remove the fast path, delete this file and the uses of
-``Fast`` and ``Packed`` in ``models.decoding``.
+The fast path supports only Llama's and GPT-2's architectures, in float32, with weights of at most
+1 GiB, on x86-64. Every other model takes the general path. When a model is loaded,
+``decoding.check_steps`` compares the logits of the fast path with the logits of plain forward
+passes. To remove the fast path, delete this file and the uses of ``Fast`` and ``Packed`` in
+``models.decoding``.
 """
 
 import math
@@ -48,14 +49,14 @@ WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of
 ROOM = 16  # number of columns by which the key/value cache grows
 CHUNK = 512  # the largest number of tokens in a forward pass, unless a single prompt is longer
 FEW = 4  # a product of at most this many rows is not padded with rows (see ``Packed._forward``)
-# oneDNN keeps 64 compiled products instead of 1,024, because a product takes 0.7 MB of memory
+# oneDNN caches 64 compiled matrix products instead of 1,024, because each takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 
 class Layer(NamedTuple):
-    """The functions that compute one decoder layer, under the same names for all architectures.
-    They take rows (tokens, width). ``out`` and ``down`` also take a second tensor and add it to the
-    result. ``up`` also takes a second tensor and multiplies the result by it. GPT-2 has no ``up``.
+    """The functions that compute one decoder layer. All architectures use the same names. Each
+    function takes rows (tokens, width). ``out`` and ``down`` also take a second tensor and add it
+    to the result. ``up`` multiplies the result by a second tensor. GPT-2 has no ``up``.
     """
 
     norm: Callable[[torch.Tensor], torch.Tensor]
@@ -79,8 +80,8 @@ class Fast:
         if (
             not self.state
             or config.model_type not in KINDS
-            # with these rotations, the results for one row depend on the longest row in the batch;
-            # ``decoding.check_steps`` would not notice, because its rows are short
+            # with these rotations, the logits of a prompt depend on the longest prompt in the
+            # batch; ``decoding.check_steps`` would not notice, because its prompts are short
             or rotation.get("rope_type") in ("dynamic", "longrope")
             or sum(weight.nbytes for weight in module.parameters()) > BYTES
             or platform.machine() not in ("x86_64", "AMD64")
@@ -126,12 +127,12 @@ class Fast:
 
     def _projection(self, attention: Any, *parts: Any) -> Callable[..., torch.Tensor]:
         """Return a function that computes the queries, keys and values of rows, concatenated in
-        this order. The queries include the attention's scaling factor.
+        this order. The queries are already multiplied by the attention's scaling factor.
 
-        A rotary model rotates pairs of numbers, of which Llama has one in the first and one in the
-        second half of a query or key. Here the two are neighbours, so that PyTorch can rotate them
-        as one complex number. The scores do not change, because queries and keys have the same
-        order.
+        A rotary model rotates pairs of numbers in each query and key. In Llama's layout, the first
+        number of a pair is in the first half of the vector, and the second number in the second
+        half. Here the two numbers are neighbours, so that PyTorch can rotate them as one complex
+        number. Queries and keys are reordered in the same way, so their products do not change.
         """
         weight, bias = _joined(parts)
         factor = torch.ones(len(weight))
@@ -145,13 +146,14 @@ class Fast:
         return _product(weight, None if bias is None else (bias * factor)[at])
 
     def is_current(self, module: PreTrainedModel) -> bool:
-        """Return whether the module has not changed since its weights were copied."""
+        """Return whether the module is unchanged since its weights were copied."""
         return _state(module) == self.state
 
 
 class Packed:
-    """A batch with the same methods as ``decoding.Batch``. To read the prompts, a forward pass of
-    ``Packed`` joins the tokens of several prompts into one row, so no prompt is padded.
+    """A batch of prompts with the same methods as ``decoding.Batch``. The prompts are not padded: a
+    forward pass reads several prompts as one sequence of at most CHUNK tokens. A longer prompt gets
+    a forward pass of its own.
     """
 
     spare = 0  # a finished row is dropped at once, because that copies only the last row
@@ -170,7 +172,7 @@ class Packed:
         tokens: list[int] = []
         positions: list[int] = []
         # prompts in the next forward pass: (slot, number of tokens shared with the previous prompt,
-        # attention mask), with None as the mask if they share no token
+        # attention mask); the mask is None if the two prompts share no token at the beginning
         self.reading: list[tuple[int, int, torch.Tensor | None]] = []
         # layer -> keys and values (tokens, heads, head size) of the prompt that was read last
         self.last: dict[int, Sequence[torch.Tensor]] = {}
@@ -196,7 +198,9 @@ class Packed:
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def _empty(self, slots: int) -> list[torch.Tensor]:
-        """Return an empty cache for the keys and values of one layer."""
+        """Return memory for the keys and values of one layer. It need not be cleared, because a
+        step masks the scores of columns without a token, and does not read the values there.
+        """
         heads, size = self.parts.shared_heads, self.parts.size
         return [
             torch.empty(slots, heads, size, self.columns),
@@ -204,7 +208,7 @@ class Packed:
         ]
 
     def _read(self, tokens: list[int], positions: list[int]) -> torch.Tensor:
-        """Return the logits (prompts, vocabulary) after the prompts in ``reading``."""
+        """Read the prompts in ``reading``. Return the logits (prompts, vocabulary) after them."""
         self.work.prompt_tokens += len(tokens)
         ends = torch.tensor([self.sizes[at] - since for at, since, _ in self.reading])
         return self._forward(tokens, positions, self._attend_prompts, ends.cumsum(0) - 1)
@@ -223,8 +227,8 @@ class Packed:
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._attend_step, None)
 
     def _find_cells(self, at: torch.Tensor) -> None:
-        """Compute the indices of the cache cells that a step reads and writes. They are the same
-        for all layers. ``at`` (slots,) is the column in which each slot stores its new token.
+        """Compute the indices of the cache cells that a step reads and writes. The indices are the
+        same for all layers. ``at`` (slots,) is the column of each slot's new token.
         """
         # query heads that share a key/value head are neighbours
         heads, each = self.parts.shared_heads, self.parts.heads // self.parts.shared_heads
@@ -247,8 +251,8 @@ class Packed:
         self.seen_bags = functional.pad((at + 1).repeat_interleave(heads * each).cumsum(0), (1, -1))
 
     def keep(self, slots: list[int]) -> None:
-        """Keep only these slots, in this order. A slot that occurs several times is copied. A slot
-        whose index does not change is not moved.
+        """Keep only these slots, in this order. A slot that occurs several times is copied. If the
+        number of slots does not grow, slots that keep their index are not copied.
         """
         self.logits = self.logits[slots]
         moved = [(to, slot) for to, slot in enumerate(slots) if to != slot]
@@ -272,9 +276,10 @@ class Packed:
         """Return the logits (kept, vocabulary) after the packed tokens with the indices ``kept``,
         or, if ``kept`` is None, after every token.
 
-        oneDNN compiles a matrix product for each new number of rows. Compiling takes as long as
-        computing the product for 256 rows. The number of rows is therefore rounded up to one of a
-        few numbers by adding rows that are ignored. From 32 rows on, this adds less than a quarter.
+        A matrix product has one row for each token. oneDNN compiles a product for each new number
+        of rows, which takes as long as computing a product with 256 rows. A few rows are therefore
+        added and later ignored, so that only a few different numbers of rows occur. From 32 rows
+        on, less than a quarter is added.
         """
         self.work.passes += 1
         parts = self.parts
@@ -287,7 +292,7 @@ class Packed:
         sizes = parts.heads, parts.shared_heads, parts.shared_heads
         if parts.rotary:
             cos, sin = parts.rotary(state, at[None])
-            # both halves of ``cos`` are equal, and so are both halves of ``sin``
+            # the first half is enough, because the second half of ``cos`` and ``sin`` repeats it
             turn = torch.complex(cos, sin)[0, :count, None, : parts.size // 2]
         for number, layer in enumerate(parts.layers):
             asked = layer.project(layer.norm(state)).unflatten(1, (-1, parts.size))
@@ -316,7 +321,7 @@ class Packed:
         value: torch.Tensor,
     ) -> torch.Tensor:
         """Return the output (tokens, heads, head size) of one layer's attention in a forward pass
-        that reads prompts. Store the keys and values of their tokens in the layer's cache.
+        that reads prompts. Store the prompts' keys and values in the layer's cache.
         """
         if layer not in self.cache:
             self.cache[layer] = self._empty(len(self.sizes))
@@ -411,8 +416,8 @@ def _product(
 def _state(module: PreTrainedModel) -> list[tuple[int, int]]:
     """Return (address, version) for each weight of a module. If a weight changes, its address or
     its version changes, too. Return [] if a weight is not float32 in main memory. Also return [] if
-    a submodule has hooks, or if a ``forward`` was set on the submodule itself, because the fast
-    path would ignore them.
+    a submodule has hooks or a ``forward`` of its own (not its class's), because the fast path would
+    ignore both.
     """
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):

@@ -3,10 +3,10 @@ sources is pinned, so no answer depends on which other packages are installed.
 
 ``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
 python-sources``, which is part of the installation, downloads the wheels with pip and unpacks their
-Python files, stubs and metadata into one folder. Compiled modules are read only through their
-stubs, which are the same on every system.
+Python files, stubs and metadata into one folder. Of a compiled module, Jedi and pylint read the
+stub, which is the same on every system, and not the module itself.
 
-``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
+``$LOOKUPLAB_SOURCES`` may name a different folder, which has the libraries that your own repository
 imports.
 
 Packages whose code is executed, such as those that DS-1000's programs import, are installed into a
@@ -69,9 +69,9 @@ def is_fetched() -> bool:
 
 
 def get(pins: Path | None = None) -> Path:
-    """Return the folder of pinned sources. ``pins`` is the file that pins them, by default PINS. If
-    the sources are missing, fetch and unpack them; the folder is either complete or absent. Raises
-    UserError if pip fails.
+    """Return the folder of pinned sources. ``pins`` is the file that pins these sources, by default
+    PINS. If the sources are missing, fetch and unpack them; the folder is either complete or
+    absent. Raises UserError if pip fails.
     """
     pins = pins or PINS
     place = _place(pins)
@@ -150,8 +150,8 @@ def environment(name: str) -> Path:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """Return a text that becomes part of the keys of the analysers' stored answers. It has the
-    versions of the ``analysers`` and a hash of the sources. An answer also depends on the
+    """Return a text that becomes part of the keys of the analysers' stored answers. It contains
+    the versions of the ``analysers`` and a hash of the sources. An answer also depends on the
     repository and on Python's version; the caller must add both to the key.
     """
     read = file_hash(PINS)

@@ -126,7 +126,7 @@ def graphics_cards() -> list[str]:
     """
     if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         listed = [card.strip() for card in stated.split(",")]
-        # the driver ignores the first invalid number and all numbers after it
+        # like the driver, ignore the first invalid number and all numbers after it
         return [*takewhile(lambda card: card not in ("", "-1"), listed)]
     command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     with suppress(OSError, subprocess.SubprocessError):
@@ -288,7 +288,8 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        # wait for the threads to end, because each thread ends its own server
+        # Wait for the threads to end. A task may have started a process that lives as long as its
+        # thread (``sandbox.server.ForkServer``).
         pool.join()
 
 
@@ -305,8 +306,8 @@ def check_visible(place: Path) -> None:
 
 # 4. Locks, so that two commands never write to the same file or folder. A lock is another file in
 # the same folder, which names the process that owns the lock. The owner touches the lock file
-# regularly to show that it is alive. The operating system's own locks would not need this, but not
-# every shared file system supports them.
+# regularly to show that it is alive. With locks of the operating system, no process would have to
+# show this, but not every shared file system supports such locks.
 
 # an owner on another machine counts as dead if it has not touched the lock file for so many seconds
 SILENCE = 30.0
@@ -336,7 +337,8 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         except Timeout as error:
             if lease.owner and "cannot probe" not in str(error):
                 raise
-            # the lock file names no process, or the owner has created it but not yet written to it
+            # If another process has just created the lock file, it names itself there within a
+            # second. Otherwise the file is damaged, and this process takes the lock.
             if not lease.owner:
                 time.sleep(1)
                 if not lease.owner:

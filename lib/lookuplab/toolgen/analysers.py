@@ -2,9 +2,9 @@
 
 An analyser may hang or crash on other people's code, and this must not stop a measurement. Each
 analyser is loaded once, in a parent process (``serve``). The parent forks a new worker when no
-worker is free. Workers live as long as the process of the kit that uses them, so that later
-questions benefit from files that a worker has already read. Answers are stored in the folder of the
-completion store, so a second run need not ask again.
+worker is free. Workers live until the kit's own process ends, so a worker that has read a file can
+answer later questions about this file faster. Answers are stored in the folder of the completion
+store, so a second run need not ask again.
 
 A worker only reads the code that it judges, and never runs this code. It imports nothing but
 Python's own modules, installed packages and the kit. It gets only a few of the user's environment
@@ -45,8 +45,9 @@ from lookuplab.work import Progress, Workers, check_memory, check_visible, say, 
 
 T = TypeVar("T")
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
-# The most seconds that a worker may compute for one question, a thousand times what is usual. Only
-# the worker's own processor time counts, so a busy machine gives the same answers as an idle one.
+# The most seconds that a worker may compute for one question, a thousand times as many as usual.
+# Only the worker's own processor time counts, so a busy machine gives the same answers as an idle
+# one.
 LIMIT = 60.0
 PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 
@@ -60,7 +61,8 @@ MOST_SHOWN = 100
 ANALYSER_ERROR = "error in "
 DIED = {"timed out", "crashed"}  # the possible reasons if the worker's process ended
 ATTEMPTS = 3  # how many workers must die on the same question before the judged code is blamed
-# errors that an analyser may meet when it looks for a file; they depend on the code that it reads
+# errors of missing files or odd paths; an analyser meets them because of the code that it reads, so
+# they are no faults of the machine
 _CODE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
 # a worker gets only these of the user's environment variables
 VARIABLES = "PATH HOME LANG LC_ALL LD_LIBRARY_PATH LOOKUPLAB_HOME LOOKUPLAB_SOURCES".split()
@@ -78,8 +80,8 @@ class WorkerLost(Exception):
 WorkerKind = tuple[int, str, str, str]
 # the free workers: (kind, the repositories that the worker sees, the channel to the worker)
 _free: list[tuple[WorkerKind, set[Path], Connection]] = []
-# kind of worker without its scope -> (parent process, connection on which to request workers, why
-# no sandbox works or "")
+# {kind of worker without its scope: (parent process, the connection on which workers are requested,
+# the reason why no sandbox works or "")}
 _parents: dict[tuple, tuple[subprocess.Popen, Connection, str]] = {}
 _shown_to_new: set[Path] = set()  # the repositories of ``show_to_new_workers``
 _lock = threading.Lock()
@@ -90,19 +92,20 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
     The function's module must have a function ``start`` that calls ``serve``; ``serve`` forks the
     worker.
 
-    If ``within`` names a scope, such as one file, the worker is reserved for this scope; for
-    another scope, a new worker replaces it. A question that takes longer than LIMIT ends its
-    worker. A question without an answer is asked again in a new worker, so that a failure never
-    depends on earlier questions. Raises WorkerLost after two attempts or, if all workers died,
-    after ATTEMPTS.
+    If ``within`` names a scope, such as one file, the worker is reserved for this scope. A question
+    about another scope gets a new worker, which replaces the first. A question that takes longer
+    than LIMIT ends its worker. A question without an answer is asked again in a new worker, so that
+    a failure never depends on earlier questions. Raises WorkerLost after two attempts or, if the
+    worker died each time, after ATTEMPTS.
 
-    If all workers died, a new worker is first asked a harmless question, the module's function
-    ``control``. If the worker answers it, the judged code is at fault and not the machine, and the
-    message of WorkerLost begins with ANALYSER_ERROR.
+    If the worker died each time, a new worker is asked a harmless question, the module's function
+    ``control``. If this worker answers, the judged code is at fault and not the machine. The
+    message of WorkerLost then begins with ANALYSER_ERROR.
     """
     kind = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []
-    # two attempts are enough for an error, but a worker may die only because the machine is busy
+    # An error is the same in every attempt, so two are enough. Workers that died get more attempts,
+    # because a busy machine may also kill a worker.
     while len(reasons) < 2 or (len(reasons) < ATTEMPTS and set(reasons) <= DIED):
         lost, answer = _ask_once(kind, bool(reasons), function, root, *question)
         if not lost:
@@ -230,12 +233,14 @@ def _trusted() -> list[str]:
 def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
     """Run the parent process of the workers of one ``analyser`` ("Jedi" or "pylint"). For each
     channel that arrives on standard input, the parent forks a worker, which answers the questions
-    on its channel. The first message on a channel is a list of the folders that the worker may see,
-    or None if it runs without a sandbox. The parent first sends why no sandbox works here, or "".
+    on this channel. Before it forks any worker, the parent sends the reason why no sandbox works
+    here, or "". The first message to a worker is a list of the folders that the worker may see, or
+    None if the worker runs without a sandbox.
 
     If ``warm`` is given, the worker calls it with the arguments of each question. A forked copy of
-    the worker then answers the question, so that all further changes end with the copy. Two timers,
-    one for processor time and one for wall-clock time, end a process that takes too long.
+    the worker then answers the question, so that nothing that the answer changes in memory reaches
+    the worker. Two timers, one for processor time and one for wall-clock time, end a process that
+    takes too long.
     """
     trusted = _trusted()
     forbid_imports(trusted)
@@ -266,7 +271,7 @@ def serve(analyser: str, warm: Callable[..., object] | None = None) -> None:
         while not is_copy:
             limit, function, question = channel.recv()
             if warm and not failure:
-                # this limit covers both warming up and the copy
+                # this limit covers the call of ``warm`` and the copy's answer
                 signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE * limit)
                 failure, _ = _try(analyser, warm, *question)
             if failure:
@@ -365,8 +370,8 @@ def answer_all(
     it is "" if there is an answer. Questions of one kind about one file are answered one after the
     other by the same worker, because each question benefits from what the worker has read for the
     previous ones. ``workers`` is the number of workers, as in ``spread``; if a ``cluster`` is
-    given, its workers are used instead. If several processes share the work, they divide the files
-    among themselves. If the run is killed, each worker loses at most the answers about one file.
+    given, its workers are used instead. Several processes of one run divide the files among
+    themselves. If the run is killed, each worker loses at most the answers about one file.
 
     A failure of the analyser itself says something about the code, but it is never stored. A
     warning reports it, the caller can count it, and the next run asks the question again. If
@@ -392,8 +397,8 @@ def answer_all(
                         lost[key] = reason
                     found.setdefault(key, made)
                 bar.update(len(answers))
-        # The store has the answers of other processes as well. In an audit, ``found`` keeps the
-        # recorded answers, and new answers to the same questions do not replace them.
+        # The store may meanwhile have answers of other processes. An answer that is already in
+        # ``found`` takes precedence, because an audit must keep the recorded answers.
         found = store.get(missing) | found
     words = "; ".join(_describe_lost(lost, reason) for reason in sorted(set(lost.values())))
     if strict and any(map(blames_machine, lost.values())):
@@ -448,9 +453,9 @@ def judgement_key(kind: str, place: str, repository: str, **question: object) ->
     """Return the key of a question in a store: ``KIND PLACE DIGEST``. The kind and the place (a
     file and line, for example) are for people who read a store.
 
-    The digest at the end covers the rest of the question, the digest of the ``repository``
-    (``repository_digest``), the versions of the analysers, and the pinned sources and the Python
-    that the analysers read.
+    The digest at the end covers everything else that an answer depends on: the rest of the
+    question, the ``repository`` (its ``repository_digest``), the versions of the analysers, the
+    pinned sources and Python's version.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": repository, "version": JUDGING_VERSION, **question, "read": read}

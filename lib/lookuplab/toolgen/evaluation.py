@@ -172,9 +172,9 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 class LocatedFunction:
     """A function of which only the location is known: the `def` is on ``line`` of ``file``, a path
     relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
-    the package's dependency coverage is computed from these marks. If the rules are those of a
-    package, a prediction must already be indented as in the file: ``indent`` is empty, so no
-    indentation is added.
+    the package's dependency coverage is computed from these marks. ``indent`` is always empty:
+    under a package's rules, a prediction must already be indented as in the file
+    (``with_prediction``).
     """
 
     id: str | int
@@ -204,7 +204,7 @@ def with_prediction(
     text = read_source(original.root / original.file)
     location = location_of(text, original.line)
     # The models of the replication packages write code as if the `def` were at the left margin.
-    # Under a package's rules, the original's indentation is therefore added to every line.
+    # Under a package's rules, ``original.indent`` is therefore added to every line.
     shift = original.indent if rules.is_package else None
     return text, location, insert(text, location, prediction, shift)
 
@@ -285,8 +285,8 @@ class ToolGen(Benchmark[Original]):
             reference = Inserted(text, location.line, location.end_line, "", "")
             digest = digest_of(task.root)
             at = f"{within_imports(task.root / task.file)}:{task.line}"
-            # The dependencies of the original do not depend on the prediction, and neither does
-            # their key, so Jedi finds them only once for all predictions.
+            # This key does not contain the prediction, so Jedi finds the dependencies of an
+            # original only once for all predictions.
             uses = judgement_key("dependencies", at, digest, text=text)
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
@@ -349,7 +349,7 @@ class ToolGen(Benchmark[Original]):
         text = body
         original = location.body
         counts: dict[str, int | None] = {"dependencies": None, "covered": None}
-        # True for a model that writes only a body, because the header then comes from the file
+        # if the model writes only a body, the header is always the file's own
         has_header = whole.startswith(location.header)
         if self.rules.is_package_2023:
             text = package_2023_text(location, body) if has_header else whole.strip()
@@ -380,11 +380,11 @@ def judged_all(
     rows of each frame are in the order of ``functions``.
 
     Judging all models together is faster, because the analysers read each file only once.
-    ``predictions`` is {name: predictions of one model}. These are {function's id: prediction}, or
-    the result of ``generation.generate``, for which `lookuplab view` also shows the tokens and the
-    names that the tool offered. If the names are pairs (model, condition), the rows of the paper's
-    tables can be computed from the frames (notebooks/toolgen/table_rows.py). Raises UserError if an
-    analyser gives no answer to a question because of a fault of the machine.
+    ``predictions`` is {name: predictions of one model}. The predictions of a model are {function's
+    id: prediction}, or the result of ``generation.generate``. Only such a result lets `lookuplab
+    view` also show the tokens and the names that the tool offered. If the names are pairs (model,
+    condition), notebooks/toolgen/table_rows.py can compute the rows of the paper's tables. Raises
+    UserError if an analyser gives no answer to a question because of a fault of the machine.
     """
     if not functions:
         raise UserError("no functions are selected: check the parameters that select functions")
@@ -418,7 +418,8 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> Rows:
     """
 
     def score(of: Callable[[Array], Array], counts: list[list[Any]]) -> Rate:
-        # the jackknife weights the functions, and the score is computed from weighted sums
+        # The jackknife gives each function a weight. The score is computed from the sums of the
+        # weighted counts.
         sums = partial(np.tensordot, b=np.array(counts), axes=1)
         return jackknife(lambda weights: of(sums(weights)), frame.cluster, of_share)[0]
 
@@ -439,13 +440,13 @@ def corpus_rows(frame: pd.DataFrame, rules: Rules = PAPER_RULES) -> Rows:
 
 
 def failure_rows(model: str, condition: str, frame: pd.DataFrame) -> Rows:
-    """Return how many functions of a judged frame failed, and how:
+    """Return rows that count the functions of a judged frame to which one of these applies:
 
-    - ``failed_<message id>_functions``
+    - ``failed_<message id>_functions``: a message with this id counts against the function
     - ``crashed_functions``: pylint itself had an error, which counts as a failure
-    - ``pylint_lost_functions``: there is no verdict
-    - ``jedi_lost_functions``: the dependencies are unknown
-    - ``without_dependency_functions``
+    - ``pylint_lost_functions``: pylint gave no answer
+    - ``jedi_lost_functions``: Jedi gave no answer, so the dependencies are unknown
+    - ``without_dependency_functions``: the original has no dependency
     - ``reference_failed_functions``: pylint objects to the original (only if originals were judged)
     """
     flags = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)} | {

@@ -25,7 +25,7 @@ from lookuplab.toolgen.rules import MARK, ModelKind
 # Section IV-B, "Model Fine-tuning". The paper does not state optimiser, schedule, warm-up and
 # weight decay, so we use the Trainer's defaults. For CodeLlama-7B the paper says that LoRA trains
 # 0.25 % of the weights. Rank 16 on all four attention projections gives 16.8 of 6,738 million
-# weights, which is 0.25 %; on the projections q and v alone it would be half of that.
+# weights, which is 0.25 %. Rank 16 on only two of the projections, q and v, would give 0.12 %.
 _PAPER = Recipe(loss_on="function")
 # The recipe of the replication package, for corpora that are marked by the package's rules. The
 # package's CodeT5 is Salesforce/codet5p-220m-py.

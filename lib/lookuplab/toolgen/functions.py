@@ -49,8 +49,8 @@ class Filters:
     ``max_file_lines`` lines. ``max_lines`` and ``max_tokens`` (Python tokens) limit a function's
     signature and body together, without docstring, comments and blank lines. ``max_model_tokens``
     limits signature and body (``Function.code``) in tokens of a model; it is ignored if no
-    tokenizer is given. ``rules`` decide which docstrings are accepted, and whether functions with
-    ``async def`` are. ``trained_on`` is the path of a marked corpus, or ""; functions whose
+    tokenizer is given. ``rules`` decide which docstrings are accepted, and whether an ``async def``
+    is accepted. ``trained_on`` is the path of a marked corpus, or ""; functions whose
     docstring and signature occur in this corpus are left out.
     """
 
@@ -229,7 +229,7 @@ def package_docstring(docstring: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Return code without comments and blank lines. The replication packages compare such code."""
+    """Return code without comments and blank lines, as the replication packages compare it."""
     lines = cut_comments(text).split("\n")
     return "\n".join(filter(str.strip, lines))
 

@@ -1,19 +1,19 @@
 """Generates functions with the completion tool (paper, Section III-C).
 
-``ToolConstraint`` is Algorithm 3, as a constraint on one row of a batch. A row is unconstrained
-until the tool is called. The tool's suggestions become a trie of tokens, and the model must choose
-among the paths in this trie. After the chosen name the row is unconstrained again. The model may
-therefore continue a chosen ``foo`` to ``foobar``, which was not offered; Algorithm 3 allows this,
-and so do the replication packages. With the rule ``boundary``, the name must be followed by a
-*break*, a token that cannot continue an identifier. If there are no suggestions, because the list
-is empty or the call failed, the row continues unconstrained. The mark adds no text to the answer.
-If the tool had no suggestions after a mark, the next token may not be a mark again, because the
-same question would get the same answer.
+``ToolConstraint`` is Algorithm 3 for one row of a batch, that is, for one function that the model
+is writing. A row is unconstrained until the tool is called. The tool's suggestions become a trie of
+tokens, and the model must choose among the paths in this trie. After the chosen name, the row is
+unconstrained again. The model may therefore continue a chosen ``foo`` to ``foobar``, which was not
+offered; Algorithm 3 allows this, and so do the replication packages. With the rule ``boundary``,
+the name must be followed by a *break*, a token that cannot continue an identifier. If there are no
+suggestions, because the list is empty or the call failed, the row continues unconstrained. The mark
+adds no text to the answer. If the tool had no suggestions after a mark, the next token may not be a
+mark again, because the same question would get the same answer.
 
 ``generate`` is Algorithm 2, for many functions at once. The rows of a batch may belong to functions
-of different files and repositories. When a token triggers a question, one of several processes
-answers the question in the background, while the model reads the token. A row's record contains the
-questions to the tool, the tool's suggestions and the model's choices.
+of different files and repositories. When the model has written a token that triggers the tool, one
+of several processes answers the tool's question, while the model already processes this token. The
+record of a row contains the questions to the tool, its suggestions and the model's choices.
 """
 
 import math
@@ -136,10 +136,10 @@ class Vocabulary(NameTries):
         contains a character after the name. ``begun`` is the part of a name that is already
         written; names that do not begin with this part are left out.
 
-        ``last`` is the row's last token. After a mark, a name is tokenised on its own, as it was in
-        training.
+        ``last`` is the row's last token. After a mark, a name's tokens do not depend on the text
+        before the mark, just as in training.
         """
-        # the text before a mark does not matter, so "x." stands for the text of any row
+        # "x." stands for the row's text before the mark, which has no effect on the name's tokens
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]
@@ -187,8 +187,8 @@ class ToolConstraint:
     pending: Future[ToolAnswer] | None = None
     # the current node in the trie of the suggestions; None if any token may come next
     node: Trie | None = None
-    # whether the last token was a mark or a dot for which there are no suggestions; the next token
-    # may then not be a mark
+    # whether the last token was a mark or a dot to which the tool gave no suggestions; if so, the
+    # next token must not be a mark
     unanswered: bool = False
     name_probabilities: tuple[float, ...] = ()  # the probabilities of the name's tokens so far
 
@@ -243,7 +243,7 @@ class ToolConstraint:
                 # with ``boundary``, the row stays restricted until the break after the name
                 if rules.boundary or not ended:
                     return
-            # the name has ended, or this token is a break or contains one
+            # the name has ended: this token completes it, is a break, or contains a break
             self.node = None
         if trigger == "mark" and token == self.vocabulary.mark:
             self.unanswered = rules.is_package and probability < rules.min_mark_probability
@@ -301,7 +301,7 @@ class ToolConstraint:
         self.name_probabilities = ()
 
     def _choices(self, node: Trie) -> tuple[list[int], bool]:
-        """Return the tokens that may come next in a suggestion, and whether the name may end."""
+        """Return the tokens that may follow at ``node``, and whether the name may end there."""
         over = node.terminal and self.use.rules.name_end_rule == "first"
         return [] if over else sorted(node), node.terminal
 
@@ -313,7 +313,7 @@ def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:
 
 # 2. Many functions at once
 
-# the package's longest functions have 128 tokens of code; the rest is room for marks
+# functions have at most 128 tokens of code by default (``Filters``); the rest is room for marks
 FUNCTION_DECODING = Decoding(max_new_tokens=192)
 
 
@@ -352,8 +352,8 @@ class ToolModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Return the identity of the model and of the tool. It covers everything that can change an
-        answer, except the content of the repository, which is part of a prompt's ``place``.
+        """Return what identifies the model and the tool in keys of stored answers: everything that
+        can change an answer, except the repository's content, which is in ``Prompt.place``.
         """
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {TOOL_VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}

@@ -1,16 +1,16 @@
-"""Asks Jedi, which runs in worker processes: for the completions at a place in a file (the paper's
-completion tool, Section II-B), and for those names in a function that the repository defines.
+"""Asks Jedi for the completions at a position in a file (the paper's completion tool, Section
+II-B), and for those names in a function that the repository defines.
 
-Jedi is not thread-safe and may hang or crash on other people's code, so it has its own processes
+Jedi is not thread-safe and may hang or crash on other people's code, so it runs in worker processes
 (``analysers``). For a question about one name, Jedi looks up only this name instead of listing all
 names. Importing this module does not change Jedi; calling ``install`` does, which only a worker
 may.
 
-Whatever replaces a function of Jedi 0.20 or parso 0.8 here gives the same result as the original
-function, provided that no file of the repository changes meanwhile. Syntax trees are cached, but no
-result of Jedi's inference. Inference stops at limits on depth and number of executions, so an
-inferred result depends on where the inference started, and each question must get the answer of a
-fresh script.
+This module replaces some functions of Jedi 0.20 and parso 0.8. The replacements give the same
+results as the original functions, provided that no file of the repository changes meanwhile. The
+module caches syntax trees, but no types that Jedi infers. Jedi stops an inference at limits on
+depth and number of executions, so what it infers for a name depends on the question. Each question
+is therefore asked of a new ``jedi.Script``, which has inferred nothing yet.
 """
 
 import functools
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 ANALYSER = "Jedi"
 TOOL_VERSION = 3  # increase it whenever the same question would get a different answer
-# how many of the answers that list all completions are cached; runs with other models or thresholds
-# often need the same answers
+# how many lists of all completions are cached; different models and thresholds often need the same
+# lists
 REMEMBERED = 5_000
 # Matches one token of Python code. The groups "comment" and "open..." match only if the comment or
 # the string goes on to the end of the text. A complete string sets no group.
@@ -138,8 +138,8 @@ class JediTool:
         ``text`` replaces the content of ``file`` under ``root``. ``line`` counts from 1, ``column``
         from 0 in characters. If a name is ``wanted``, only this name is looked up, which is many
         times faster. The answer then contains the name if and only if the list of all completions
-        contains it; the answer may contain other names as well. If Jedi gives no answer, it has a
-        ``failure``.
+        contains it; the answer may contain other names as well. If Jedi gives no answer, the
+        returned ToolAnswer has a ``failure``.
         """
         question = completions, root, file, text, line, column
         try:
@@ -186,7 +186,7 @@ def unfinished_file(before: str, lines: list[str], function: "Function", rules: 
     packages insert none, so their tool never offers a local name at the start of a statement.
     """
     dummy = "" if rules.is_package else "_"
-    # parso would parse the next statement again if blank lines preceded it
+    # blank lines before the next statement would make parso parse this statement again
     return "".join([before, dummy, "\n", *dropwhile(str.isspace, lines[function.end_line :])])
 
 
@@ -250,10 +250,10 @@ class RepositoryProject(jedi.Project):
     """A Jedi project in which only the repository, Python's own library and the pinned sources can
     be imported.
 
-    If the root is a package or inside one, its files are imported by the name of the outermost
-    package, so imports begin in the folder above the outermost package. Jedi also searches the
-    project for the callers of a function, to infer the function's parameters. This search covers
-    only the repository and not the other folders around it.
+    If the repository's root is a package or inside one, its files are imported by the name of the
+    outermost package, so imports begin in the folder above that package. Jedi also searches a
+    project for calls of a function, to infer the function's parameters. This search covers only the
+    repository, and not its neighbours in the folder above.
     """
 
     def __init__(self, root: Path):
@@ -284,8 +284,9 @@ class OneName(Completion):
         return self._within(get_global_filters(context, self._position, scope))
 
     def _complete_inherited(self, is_function: bool = True) -> Iterable:
-        """Return the names that the class around the caret inherits, unless the wanted name is
-        already known. Jedi infers the kind of every inherited name, which takes long.
+        """Return the names that the class around the caret inherits. If the scopes around the caret
+        already have the wanted name, return this name instead, because Jedi takes long to infer
+        what every inherited name is. (With ``is_function``, only inherited names may follow.)
         """
         known = not is_function and self._complete_global_scope()
         return known or super()._complete_inherited(is_function)
@@ -336,8 +337,8 @@ class Ordered(dict):
 
 def project_files(state, contexts) -> list:
     """Return the project's Python files except those of ``contexts``, sorted by path. Jedi's own
-    function yields them in the order of the file system, and Jedi then reads only the first thirty
-    that contain a word, so its answers would depend on this order.
+    function yields the files in the order of the file system. Jedi parses only the first thirty of
+    the files that contain the name it searches for, so its answers would depend on this order.
     """
     folder = references.FolderIO(state.project.path)
     found = references.recurse_find_python_files(folder, [one.py__file__() for one in contexts])
@@ -347,9 +348,10 @@ def project_files(state, contexts) -> list:
 def without_endmarker(tree: Any, nodes: list) -> list:
     """Return the nodes that parso's incremental parser has just read, without the end marker.
 
-    Parso's own function keeps the comments and blank lines before the next statement, which it has
-    read as well. Parso could then no longer copy this statement from the file's previous text, and
-    would parse it again, even a long class. Here these lines count as not read.
+    The parser has also read the comments and blank lines before the next statement. If they counted
+    as read, as in parso's own function, parso could not take the tree of the next statement from
+    the file's previous text. It would parse this statement again, even a long class. Here these
+    lines therefore count as not read.
     """
     nodes = remove_endmarker(tree, nodes)
     if nodes and diff._ends_with_newline(nodes[-1].get_last_leaf()):
@@ -417,10 +419,11 @@ def completions(
 def own_keys(
     root: Path, file: str, text: str, uses: Sequence[tuple[int, int, str]], lines: range
 ) -> list[str]:
-    """Return the keys of those expressions that the function on ``lines`` uses and the repository
-    defines elsewhere. ``uses`` are all expressions of the function, with their positions in
-    ``text``, the content of ``file``. Jedi traces each expression to its definitions. A key is
-    returned, once, if one of its definitions is in the repository but not on ``lines``.
+    """Return the keys of those expressions of the function on ``lines`` that the repository defines
+    outside this function. ``uses`` are all expressions of the function, with their positions in
+    ``text``, the content of ``file``. Jedi traces each expression to its definitions. The list has
+    an expression's key, only once, if one of the definitions is in the repository but not on
+    ``lines``.
     """
     inside = root.resolve()
     path = (root / file).resolve()
@@ -457,11 +460,12 @@ def install() -> None:
     # still needs these trees and would raise a KeyError, so the answer would depend on earlier
     # questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    # Trees are cached only in memory, because a worker must not write files, and because loading a
-    # file of trees that others can write may run their code.
+    # Trees are cached only in memory. A worker must not write files, and it must not load a file of
+    # trees either, because somebody else may have put code into this file that loading runs.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
-    # Jedi would import and run the libraries in this list, and any module with such a name
+    # By default, Jedi imports and runs the modules that this list names, even if a repository has a
+    # module of this name.
     jedi.settings.auto_import_modules = []
     python_sources.restrict()
 
@@ -476,8 +480,8 @@ def control(root: Path, file: str) -> ToolAnswer:
 def start() -> None:
     """Run the parent process of the workers. It reads the built-in names once for all of them."""
     install()
-    # While the names are read, the garbage collector would search their syntax trees again and
-    # again. It is enabled again before ``serve``, which sets thresholds that make it run rarely.
+    # Otherwise the garbage collector would search the syntax trees of the built-in names again and
+    # again while Jedi reads these names.
     gc.disable()
     control(Path(python_sources.search_path()[0]), "new.py")
     gc.enable()

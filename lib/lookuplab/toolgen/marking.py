@@ -1,9 +1,9 @@
 """Implements Algorithm 1 (Section III-B), which marks each place in a function where the completion
 tool would have offered the next identifier.
 
-The marked functions are the augmented corpus. The marks also give the statistics of the corpus, the
-share of identifiers that the tool offers, and the difference between the rules of the paper and of
-its two replication packages ("the packages" below; see ``rules``).
+The marked functions are the augmented corpus. From the marks, one can also compute the statistics
+of the corpus and the share of identifiers that the tool offers, and compare the paper's rules with
+those of its two replication packages ("the packages" below; see ``rules``).
 
 The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here a
 name is builtin if it has the form ``__x__``. It is also builtin if it does not follow a dot and is
@@ -16,8 +16,8 @@ never marked. Before any other word or literal of the body, the tool is called, 
 marked if it is exactly the text that a completion would insert. The packages' texts have no
 comments and no blank lines. Two steps of the packages are not needed here. First, the packages mark
 signatures, too, but remove these marks before use; here the tool is not called in signatures.
-Second, the packages remove the listed words from the completions, and then remove each mark whose
-word is no longer among the completions; here a listed word never gets a mark.
+Second, the packages mark the words of the list, too, and remove these marks later; here a word of
+the list never gets a mark.
 """
 
 import builtins
@@ -47,13 +47,13 @@ from lookuplab.toolgen.rules import MARK, PAPER_RULES, Rules
 from lookuplab.toolgen.source import Token, is_name
 from lookuplab.work import Workers
 
-# not builtins: Python adds these names to ``builtins`` only for interactive use
+# these names do not count as builtin, because Python adds them only for interactive use
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
-# Rules that decide where a function gets marks -> version of the marking, which is a part of the
-# keys of stored marks. Increase it whenever the same answers of the tool would give a function
-# different marks. The two packages mark the same words.
+# {rules by which functions are marked: version of the marking}. The version is a part of the keys
+# of stored marks. Increase it whenever the same answers of the tool would give a function different
+# marks. The two packages share a version, because they mark the same words.
 MARKING_VERSIONS = {"paper": 1, "package": 2}
 # the words that the replication packages never mark
 SKIPPED = frozenset(keyword.kwlist) | set(
@@ -191,7 +191,7 @@ def _marks(_: Path, __: str, rules: Rules, function: Function) -> tuple[Marking,
 
 
 def _record(function: Function, rules: Rules, marks: Marking) -> Record:
-    """Return the line of one function in a marked corpus, with its marks and numbers of tokens."""
+    """Return the record of one function in a marked corpus."""
     pair = augmented(function, marks["positions"], rules)
     own = "id repository file line docstring signature body source".split()
     return {
@@ -231,7 +231,7 @@ def read_marks(file: Path) -> list[Record]:
     """
     corpus = corpus_records(file, "id code marks docstring_tokens function_tokens".split())
     for record in corpus:
-        # in a file of ``write_marks``, the field "marks" has the positions
+        # a file of ``write_marks`` has no field "positions"; its field "marks" has the positions
         positions = record.setdefault("positions", record["marks"])
         if not isinstance(positions, list) or not all(map(_is_place, positions)):
             raise UserError(

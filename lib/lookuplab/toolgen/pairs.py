@@ -78,7 +78,7 @@ class EncodedPair:
     signature: int = 0
 
 
-# the types of the fields of a record that are not strings
+# the types of some fields of a record; every other field is a string
 _FIELD_TYPES = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
 
 

@@ -40,16 +40,16 @@ class Rules:
 
     The properties ``is_package`` and ``is_package_2023`` (package-2023) decide which docstrings
     and signatures the model reads, before which words the tool is called, which names the tool
-    offers, and which part of an answer is judged. The code at each of these places describes the
-    difference between the variants.
+    offers, and which part of an answer is judged. Wherever the code uses these properties, it
+    describes the difference between the variants.
 
     - ``given_signature``: the model reads signature and docstring, as in the packages. In the paper
       (Section II-A, Algorithm 2), the model reads only the docstring and writes the signature
       itself, which the mini models were not trained to do.
     - ``min_mark_probability``: the tool is called only if the mark has at least this probability.
       With 0, the tool is called wherever the mark is the most likely token; with NEVER, the tool is
-      never called. A less probable mark is not written. By the rules of the packages, it is
-      written, but the tool is not called.
+      never called. By the paper's rules, the model cannot write a less probable mark. By the rules
+      of the packages, the mark is written, but the tool is not called.
     - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
       with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the
       probability of the most likely next token of a longer suggestion is at least the mean

@@ -1,9 +1,10 @@
 """Compares a generated function with its reference by BLEU-4, CodeBLEU, edit similarity,
 identifiers and the coverage of dependencies.
 
-Paper, Section IV-C, Table II. BLEU and CodeBLEU are computed from sums over the functions of a
-corpus. For a pair of functions, this module therefore returns counts instead of scores. The sums of
-these counts give both scores, for the whole corpus or any part of it.
+The measures are those of the paper's Section IV-C and Table II. BLEU and CodeBLEU of a corpus are
+computed from sums over its functions. For a pair of functions, this module therefore returns counts
+instead of scores. From the sums of these counts, ``bleu`` and ``code_bleu`` compute the scores of
+the whole corpus or of any part of it.
 
 Dependency coverage (Table III): the dependencies of a function are the set of expressions (calls,
 attribute accesses) in the ground truth that Jedi traces to a definition inside the repository
@@ -11,8 +12,8 @@ attribute accesses) in the ground truth that Jedi traces to a definition inside 
 function also contains. Expressions are compared by their keys, which omit arguments and the
 contents of subscripts. For example, ``foo(bar).a[i].b`` has the keys ``foo``, ``bar``, ``foo().a``,
 ``i`` and ``foo().a[].b``. A function without dependencies has no coverage; the number of such
-functions is reported. The replication packages do not use Jedi for this. Regular expressions
-extract the keys from the marked words (``package_coverage``, ``package_2023_coverage``).
+functions is reported. The replication packages do not use Jedi for this. They extract the keys from
+the marked words with regular expressions (``package_coverage``, ``package_2023_coverage``).
 """
 
 import keyword
@@ -134,7 +135,7 @@ def brevity_penalty(counts: Array) -> Array:
         return np.exp(np.fmin(0, 1 - wanted / predicted))
 
 
-# some sums are 0 if there is no data flow, and all of them are 0 if there are no functions
+# 0 / 0 needs no warning: some sums are 0 if there is no data flow, all if there are no functions
 @np.errstate(divide="ignore", invalid="ignore")
 def components(sums: Array) -> Array:
     """Return the four COMPONENTS of CodeBLEU, (..., 4). ``sums`` are sums of ``code_bleu_counts``
@@ -152,17 +153,17 @@ def components(sums: Array) -> Array:
     return np.stack([*words, syntax, flow], axis=-1)
 
 
-# the sums are all 0 where the jackknife leaves out the only repository of a corpus
+# 0 / 0 needs no warning: all sums are 0 if the jackknife leaves out a corpus's only repository
 @np.errstate(invalid="ignore")
 def code_bleu(sums: Array) -> Array:
     """Return CodeBLEU, the mean of its four ``components``: (...) for ``sums`` of shape (..., 24).
 
     If the references have no data flow, the result is the mean of the other three components. By
-    the rules of the replication packages, the data flow then counts as a component of 0. (The
+    the rules of the replication packages, it is the mean of all four, and the data flow is 0. (The
     package ``codebleu`` on PyPI uses 1 if the data flow is missing or has no match.)
     """
     parts = components(sums)
-    # sums[..., 23] counts the pairs for which a missing data flow is 0
+    # if sums[..., 23] is above 0, a missing data flow counts as 0
     parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
     return np.nansum(parts, axis=-1) / np.isfinite(parts).sum(axis=-1)
 
@@ -170,20 +171,19 @@ def code_bleu(sums: Array) -> Array:
 def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:
     """Return the 24 counts that CodeBLEU needs for one pair of texts.
 
-    Both texts are unindented first, because an indented body would be broken code. Comments and
-    docstrings are removed before syntax and data flow are compared. By the rules of the replication
-    packages, they stay. The counts are, by index:
+    Both texts are unindented first, because an indented body would be broken code. By the paper's
+    rules, comments and docstrings are removed before syntax and data flow are compared. By the
+    rules of the replication packages, they stay. The counts are, by index:
 
-    - 0 to 7: for n from 1 to 4, the n-grams of the prediction that match; then, for n from 1 to 4,
-      all n-grams of the prediction.
-    - 8 to 15: the same counts for the component "weighted_ngram". Keywords weigh more than other
-      words (only for n = 1), and the last four counts are of n-grams of the reference.
+    - 0 to 3: for n from 1 to 4, how many n-grams of the prediction are also in the reference.
+    - 4 to 7: for n from 1 to 4, the number of all n-grams of the prediction.
+    - 8 to 15: the same for the component "weighted_ngram", with two differences. For n = 1,
+      keywords weigh more than other words. The last four count the n-grams of the reference.
     - 16 to 18: the length of the prediction, the length of the reference, and the length of the
       reference that the package uses for the component "weighted_ngram".
-    - 19 and 20: the reference's subtrees that the prediction also has, and all of the reference's
-      subtrees.
-    - 21 and 22: the reference's data flows that the prediction also has, and all of the reference's
-      data flows.
+    - 19 and 20: how many of the reference's subtrees the prediction also has, and how many subtrees
+      the reference has.
+    - 21 and 22: the same for data flows.
     - 23: 1 if a missing data flow counts as 0, else 0.
     """
     keeps = rules.is_package
@@ -376,8 +376,8 @@ def _follow_assignment(
 
 
 def _follow_if(node: Node, before: Definitions, edges: list[Edge]) -> Definitions:
-    """Follow an if statement, as ``_follow`` does. After the statement, a name has the definitions
-    with which any of the branches ends.
+    """Follow an if statement, as ``_follow`` does. After the statement, a name has all definitions
+    that it has at the end of any branch.
     """
     ends = []
     defined = before
@@ -432,7 +432,8 @@ def _sides(node: Node) -> tuple[list[Node], list[Node]]:
     if not targets or len(targets) != len(values):
         return [left], [right]
     if "string" in (left.type, right.type):
-        # the package fails here, because it looks up the quotes of a string as if they were names
+        # ``codebleu`` fails here, because it takes the quotes of a string for variables; the kit
+        # follows it
         raise LookupError("string")
     return targets, values
 
@@ -488,15 +489,15 @@ def _common_share(written: list[str], original: list[str]) -> float | None:
 # 2. Dependencies
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
-# parso's types of nodes that may bind the names in them; imports are left out
+# parso's types of the statements (apart from imports) and parts of them that may define names
 BINDING = "expr_stmt sync_comp_for with_stmt for_stmt param del_stmt namedexpr_test".split()
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 
 
 def expressions(text: str) -> list[Token]:
     """Return the name and attribute expressions of a text, in order. The text may be broken code.
-    Each expression is a Token: its text is the key, and its position is where the last name begins
-    (for ``a.b``, the position of ``b``).
+    An expression is returned as a Token, which has the expression's key as its text and the
+    position of the last name (for ``a.b``, the position of ``b``).
 
     Names that are defined in the text, names of keyword arguments, and imports are left out.
     """
@@ -510,7 +511,7 @@ def expressions(text: str) -> list[Token]:
     bound = cache(lambda node: {*map(id, node.get_defined_names())})
 
     def is_definition(name: Name) -> bool:
-        """Return ``name.is_definition()``, but list the names of each statement only once."""
+        """Return ``name.is_definition()``, faster: list each statement's names only once."""
         if name.parent and name.parent.type in ("funcdef", "classdef", "except_clause"):
             return name.is_definition()
         node = name.search_ancestor(*BINDING, "suite")
@@ -555,9 +556,9 @@ BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """Return the numbers ``dependencies`` and ``count_covered`` as package-2024 counts them.
-    Dependencies are the marked words of a reference that do not look like local names. A dependency
-    is covered if the prediction contains it.
+    """Return {"dependencies": number, "covered": number}, as package-2024 counts dependencies.
+    Dependencies are the marked words of a reference that look neither like a parameter nor
+    like a local or imported name. A dependency is covered if the prediction contains it.
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
     (``package_text``). The package's peculiarities are kept: names of libraries count; a
@@ -581,7 +582,7 @@ LOCAL_2023 = r"\s+{0}\s*=|as\s+{0}\s*:|for\s+\W*{0}\W*\s+in"
 
 
 def package_2023_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """Return the numbers ``dependencies`` and ``count_covered`` as package-2023 counts them.
+    """Return {"dependencies": number, "covered": number}, as package-2023 counts dependencies.
     Dependencies are the marked words of a reference that look neither like a local name nor like a
     parameter. Of ``a.b``, the dependency is only ``b``. A dependency is covered if the prediction
     contains it outside string literals.

@@ -39,7 +39,7 @@ CHAIN = re.compile(
 # Matches one token and the blanks before it. Text other than strings, comments, brackets and line
 # ends is matched in long pieces of several words. The group "endless" is the beginning of a string
 # in triple quotes that is never closed. The group "broken" is any other string that goes on after a
-# backslash at the end of a line and is never closed.
+# backslash at the end of a line but is never closed.
 TOKEN = re.compile(
     r"""[ \f\t]*(?:
     (?P<comment>\#[^\r\n]*)
@@ -301,7 +301,7 @@ def _indent(line: str) -> str:
 def _place_code(location: Location, text: str, shift: str | None = None) -> tuple[str, str]:
     """Return (whole function, body) of a ``text`` that is only code (see ``insert``)."""
     begin = rf"(?:async{BLANK}+)?def"
-    # a `def` of any name, if all lines after it are blank, indented, or begin with ")"
+    # a `def` of any name, if each later line is blank, is indented, or begins with ")"
     other = rf"{begin}\b.*(?:\n(?:[ \t)].*)?)*\Z"
     # blank lines and decorators before a whole function
     start = rf"(?:{BLANK}*(?:@.*)?\n)*(?={BLANK}*{begin}{BLANK}+{location.name}\b|{other})"

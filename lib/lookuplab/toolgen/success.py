@@ -1,18 +1,18 @@
 """Measures the success rate: the share of generated functions in which pylint finds no dependency
 errors when it reads the whole file.
 
-Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
-failures. The working directory is the repository's root. A repository's own pylint configuration is
-ignored. The repository's inline ``# pylint:`` comments are obeyed; such comments in the generated
-function are removed first (``source.insert``).
+By the paper (Section IV-C), a function fails if pylint reports a syntax-error (E0001), no-member
+(E1101) or undefined-variable (E0602). The working directory is the repository's root. A
+repository's own pylint configuration is ignored. The repository's inline ``# pylint:`` comments are
+obeyed; such comments in the generated function are removed first (``source.insert``).
 
-Each worker process checks one file. The process loads pylint once and reads the modules that the
-file imports once. It then checks each version of the file (with a generated function, or the
-original) in a forked copy of itself. A check is therefore as independent of other versions and
-files as a check in a fresh process. Changes in astroid's caches end with the copy, and a copy that
-hangs or crashes affects no other copy. The copy forgets the original content of the file. If the
-file sets attributes of other modules' objects (``imported.Class.late = 1``), the process ignores
-these attributes while it warms up.
+Each worker process checks one file. The worker first reads the modules that the file imports
+(``WarmLinter.warm_up``). It then checks each version of the file (with a generated function, or the
+original) in a forked copy of itself. No check can affect another, as if each ran in a new process:
+changes in astroid's caches end with the copy, and a copy that hangs or crashes affects no other
+copy. A check must not depend on the original file either. The copy therefore forgets the file's
+original content. If the original sets attributes of other modules' objects
+(``imported.Class.late = 1``), the worker ignores these attributes when it reads the modules.
 
 pylint reads all functions of a file, but checks only the function in question. pylint's messages
 about this function depend on the definitions of the other functions, but not on whether pylint has
@@ -108,7 +108,7 @@ def messages_of(
 def source_roots(root: Path, file: str) -> list[str]:
     """Return the folders in which pylint must be told to search for the modules that ``file``
     imports from its repository. These are the repository's root and its folder ``src``, if they
-    exist. The list is empty if pylint finds one of these two itself, or if the root is a package.
+    exist. The list is empty if pylint already searches one of them, or if the root is a package.
 
     pylint looks for ``__init__.py`` to find where a package begins, but a namespace package has no
     such file. Without these folders, pylint would not find the modules of a namespace package, and
@@ -122,8 +122,8 @@ def source_roots(root: Path, file: str) -> list[str]:
 
 
 def check_version(root: Path, file: str) -> int | str:
-    """Return what the key of a judgement says about the check of ``file``: CHECK_VERSION, and
-    whether there are ``source_roots``.
+    """Return the version of the check of ``file``, for the keys of judgements: CHECK_VERSION, with
+    " with source roots" after it if the file has ``source_roots``.
     """
     return f"{CHECK_VERSION} with source roots" if source_roots(root, file) else CHECK_VERSION
 
@@ -180,9 +180,10 @@ class WarmLinter(Linter):
         """Read the modules that the original ``file`` imports, at its top or inside functions, so
         that astroid has them in its cache. A second call does nothing.
 
-        To have no other effect on later checks, the call drops what astroid has inferred. If one of
-        the modules imports ``file``, it also ignores the attributes that ``file`` sets on objects
-        of other modules. Errors are ignored, because the check itself will report them.
+        This call must not change the result of a check. It therefore drops what astroid has
+        inferred. If one of the modules imports ``file``, the call also ignores the attributes that
+        ``file`` sets on objects of other modules. Errors are ignored, because the check itself will
+        report them.
         """
         if self.path:
             return
@@ -223,7 +224,7 @@ class WarmLinter(Linter):
         for kind in "EF" * every:
             self.enable(kind)
         cache = astroid.MANAGER.astroid_cache
-        # the cached syntax trees are those of the file's original content
+        # the check must not find the syntax trees of the file's original content
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         self.check([file])
@@ -248,8 +249,8 @@ def control(root: Path, file: str) -> list[Message]:
 
 
 def parse_common_modules() -> None:
-    """Parse the modules COMMON once for all workers. A worker that reads such a module takes the
-    syntax tree that this process has made, and otherwise does what it does for any module.
+    """Parse the modules COMMON once for all workers. When a worker reads one of these modules, it
+    takes the syntax tree from here instead of parsing the module again.
     """
     parse = AstroidBuilder(astroid.MANAGER)._data_build  # this also reads the built-in names
     trees = {}

@@ -106,10 +106,10 @@ class CloudApiBench(Benchmark[ApiTask]):
 
     documents: {task id: ids of the APIs whose documentation precedes the prompt}, or None for no
     documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. index: all APIs
-    that exist. constrained (not in the paper): if true, the model can write only a name of one of
-    the client's operations (``models.tokens``). chat (set by ``for_model``): if true, the prompt
-    asks for a call in backticks (Listing 1), and the backticks are removed before the call is
-    judged.
+    that exist. constrained (not in the paper): if true, the only API names that the model can write
+    are those of the client's operations (``models.tokens``). chat (set by ``for_model``): if true,
+    the prompt asks for a call in backticks (Listing 1), and the backticks are removed before the
+    call is judged.
     """
 
     tasks: Sequence[ApiTask]
@@ -130,9 +130,9 @@ class CloudApiBench(Benchmark[ApiTask]):
     def decoding(self) -> Decoding:  # type: ignore[override]
         """Return how completions are generated: greedily, up to the first call.
 
-        Answers of chat models have no stop rule. They begin with backticks or with words, where the
-        rule would end the answer. If there are documents, a prompt that is too long is truncated on
-        the left, so that the code at its end stays whole.
+        Answers of chat models have no stop rule, because they begin with backticks or words, and
+        the rule would end an answer there. If there are documents, a prompt that is too long is
+        truncated on the left, so that the code at its end stays whole.
         """
         rule = None if self.chat else FirstCall
         cut: Literal["left"] | None = None if self.documents is None else "left"

@@ -90,8 +90,8 @@ def retrieved_documents(
         )
     named = zip(tasks, first.name, strict=True)
     queries = {task.id: " ".join(key_terms(task, name, service)) for task, name in named}
-    # a task has at most ``most`` acceptable APIs, so at least k of the documents are about other
-    # APIs
+    # a task has at most ``most`` acceptable APIs, so at least k of these k + ``most`` documents are
+    # about other APIs
     ranked = api_ranker(index).rank(queries, k + most)
     hits = {}
     misses = {}
@@ -115,9 +115,9 @@ def oracle(tasks: Sequence[ApiTask]) -> Documents:
 
 @dataclass(frozen=True)
 class Passes:
-    """The three passes with ``k`` documents. A policy selects one of the passes for each task.
-    ``first``, ``hit`` and ``miss`` are frames of ``evaluate``, with one row per task, in the same
-    order.
+    """The three passes: ``first`` without documents, ``hit`` and ``miss`` with ``k`` documents per
+    task. All three are frames of ``evaluate``, with one row per task, in the same order. A policy
+    selects one of the passes for each task.
 
     ``retrieved``: (tasks,) booleans that say whether BM25's own first ``k`` documents include an
     acceptable API. If so, BM25's documents are the same as in ``hit``, otherwise the same as in

@@ -1,7 +1,7 @@
 """Reads the tasks of CloudAPIBench, which ``recipes.cloudapi.tasks`` generates.
 
-There are 205 tasks of high frequency, 150 of medium and 267 of low frequency, 622 in total. No
-other numbers fit the paper's tables.
+There are 205 tasks of high frequency, 150 of medium and 267 of low frequency, 622 in total. The
+paper states only the total; no other sizes of the classes fit its Tables 1 to 4.
 """
 
 from bisect import bisect_left
@@ -32,9 +32,9 @@ class ApiTask:
     ``count_bound`` is the number of calls on the API's own client, or 0 if only names were counted.
     ``n_required`` is the number of required arguments.
 
-    The last two fields are None if the table of frequencies lacks them. ``repositories`` is the
-    number of repositories that use the API's name. ``class_stability`` is the share of random
-    resamples of the repositories in which the API keeps its class.
+    ``repositories`` is the number of repositories that use the API's name. ``class_stability`` is
+    the share of random resamples of the repositories in which the API keeps its class. Both are
+    None if the table of frequencies lacks them.
     """
 
     id: str

@@ -217,10 +217,10 @@ class Bm25(Ranker):
     """Ranks ``documents`` (id -> words) with Okapi BM25. The scores are exactly rank-bm25's.
 
     rank-bm25 scores all documents anew for every query. This class scores every pair of a word and
-    a document once, in the constructor. These scores do not include the weight (IDF) of the word.
-    When a query is scored, they are multiplied by the weight. Without weights, many of the scores
-    are equal, so all of them take little memory. ``words`` splits a query into words; a word that
-    occurs twice in a query counts twice. Raises Wordless if no document has a word.
+    a document once, in the constructor. These scores do not include the weight (IDF) of the word,
+    by which they are multiplied when a query is scored. Many scores without weights are equal, and
+    equal scores are stored only once, which saves memory. ``words`` splits a query into words; a
+    word that occurs twice in a query counts twice. Raises Wordless if no document has a word.
     """
 
     def __init__(

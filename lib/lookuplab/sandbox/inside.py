@@ -110,8 +110,8 @@ def dtype(kind: str, *options: object) -> "Any":
 
 
 def storage(content: bytes) -> "Any":
-    """Return the storage of a tensor's numbers. ``content`` is the data of the storage in the
-    pickle. This function replaces torch's own, which would unpickle objects of any class.
+    """Return the storage of a tensor's numbers. ``content`` is what ``torch.save`` wrote. This
+    function replaces torch's own, which would unpickle objects of any class.
     """
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
@@ -541,7 +541,8 @@ def main() -> None:
     sys.argv = [""]
     # the programs must find only the modules that a fresh Python process has
     del sys.path[0]
-    ours = "lookuplab", "compression"  # shutil imports ``compression`` since Python 3.14
+    # this module imports shutil, which imports ``compression`` since Python 3.14
+    ours = "lookuplab", "compression"
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
     # pandas must not find these two packages; otherwise results could depend on whether they are

@@ -23,8 +23,8 @@ SHOWN_PATHS = """
     /dev/random /dev/urandom
 """.split()
 USER = 1000  # the user id and group id inside the namespaces
-# the new root is assembled in this folder; it exists on every system, but the sandbox does not need
-# it
+# The new root is assembled in this folder, which exists on every system. The sandbox does not need
+# the folder's own content.
 STAGE = "/sys"
 # the largest number of files in WORK_FOLDER, and of open files in one process
 FILES, OPEN_FILES = 20_000, 256
@@ -43,9 +43,9 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# type of machine -> (number of the type in linux/audit.h, number of the system call pivot_root,
-# numbers of the refused calls memfd_create, memfd_secret, shmget and io_uring_setup, numbers of the
-# calls socket and socketpair)
+# type of machine -> (the type's number in linux/audit.h, the number of the system call pivot_root,
+# the numbers of the calls that are refused: memfd_create, memfd_secret, shmget and io_uring_setup,
+# the numbers of the calls that are restricted to FAMILIES: socket and socketpair)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29, 425), (41, 53)),
     "aarch64": (0xC00000B7, 41, (279, 447, 194, 425), (198, 199)),

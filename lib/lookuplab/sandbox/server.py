@@ -182,11 +182,11 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         """Run one program after its imports, and return its outcome. Whatever the program does, the
         next program finds a working server.
 
-        A program may fail only because the grader runs test and solution in two processes: an
-        object cannot be sent to the test, a library's setting stays in the solution's process, or a
-        file is too large to send. A program that fails is therefore run again with test and
-        solution in one process. If it passes there, the outcome is "not judged": the grader may
-        have caused the failure, but in one process the solution may have changed the test.
+        A right solution may fail because test and solution run in two processes: an object cannot
+        be sent to the test, a library's setting stays in the solution's process, or a file is too
+        large to send. A program that fails is therefore run again with test and solution in one
+        process. If it passes there, the outcome is "not judged": the grader may have caused the
+        failure, but in one process the solution may have changed the test.
         """
         if program.draws:
             return self._certain(program, program.joined)
@@ -223,7 +223,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         for name, kind in namespaces.LIMITS.items():
             limit = resource.getrlimit(kind)[1]
             if name == "memory" and (all := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-                # libraries may take half of the address space that RLIMIT_AS allows
+                # RLIMIT_AS also counts the address space of libraries; half is kept for them
                 limit = all // 2 if limit < 0 else min(limit, all // 2)
             if 0 <= limit < vars(self.limits)[name]:
                 less.append(f"{name} {limit:,} of {vars(self.limits)[name]:,}")
@@ -310,10 +310,10 @@ def why_no_namespaces() -> str:
 
 def choose_sandbox(sandbox: str = "", own: bool = False) -> str:
     """Return the sandbox for generated programs, one of SANDBOXES. ``sandbox`` is the user's
-    choice, or "". ``own`` says that the programs are those of the kit's own mini models.
+    choice, or "". ``own`` says that the kit's own mini models wrote the programs.
 
-    The result is "namespaces", unless the user chose "none" or this machine has no namespaces.
-    Without namespaces, programs of the kit's own models get "none". For other programs, or if the
+    The result is "namespaces", unless the user chose "none" or this machine has no namespaces. If
+    it has none, the result for the mini models' programs is "none". For other programs, or if the
     user chose "namespaces", UserError is raised. Whenever the result is "none", a warning says that
     programs run unprotected, and why.
     """

@@ -63,9 +63,9 @@ def trimmed_prompt(
 
     trim: "description-first" is the paper's order (descriptions, then code, then the problem);
     "question-first" cuts the problem before the examples, for comparison. shortened: if true, the
-    prompt is at most as long as the same prompt without descriptions. If the prompt without
-    descriptions fits into the budget, "description-first" cuts just the descriptions, and
-    "question-first" cuts the same number of tokens from the problem instead.
+    prompt is at most as long as the same prompt without descriptions. If that length fits into the
+    budget, "description-first" then cuts exactly the descriptions, and "question-first" cuts as
+    many tokens from the problem instead.
 
     Raises UserError if the budget has no room for a prompt.
     """

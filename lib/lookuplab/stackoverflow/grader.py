@@ -9,7 +9,8 @@ Answers to such a problem are not judged.
 
 Test and solution run in two forked processes, so that a solution cannot change its verdict. There
 are two exceptions. Programs whose test looks at figures (Matplotlib's) run in one process, and
-their verdict counts. Answers that fail in two processes but pass in one are not judged.
+their verdict counts. An answer that fails in two processes runs again in one; if it passes there,
+it is not judged.
 """
 
 import hashlib
@@ -137,9 +138,9 @@ class Grader:
         """
         fields = {"program": program.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        # The store may have older verdicts of version 3 on programs that draw, whose keys lack this
-        # field. These verdicts must not be found: the programs ran in two processes, where even
-        # right answers failed.
+        # In the past, programs that draw figures ran in two processes, where even right answers
+        # failed. The store may still have such verdicts of version 3. Their keys lack the field
+        # "processes", so they are not found.
         if program.draws:
             fields["processes"] = 1
         ending = key_suffix(self.sandbox != "none")
@@ -213,11 +214,15 @@ class _Queue:
 
     def take(self, thread: int) -> tuple[str, Program]:
         """Return the next (key, program) for a thread: one with the same set of imports as the
-        thread's last program. If there is none, choose another set. These rules apply in turn:
-        prefer a set that no other thread serves; a set that begins with many imports of this
-        thread's last program, and with few imports of the other threads' last programs; a set of
-        several imports, because a set of one import costs little if threads share it at the end;
-        and the largest set.
+        thread's last program. If there is none, choose another set. Each of these rules decides
+        only between sets that are equal by the rules above it:
+
+        - Prefer a set that no other thread serves.
+        - Prefer a set that begins with many imports of this thread's last program, and with few
+          imports of another thread's last program.
+        - Prefer a set of several imports. Sets of one import are left for the end, when threads
+          share sets, because one import costs little if several threads run it.
+        - Prefer the set with the most programs.
         """
         with self.lock:
             last = self.served.pop(thread, ())

@@ -248,10 +248,13 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
     """Return a sha256 over the names (relative to ``folder``) and contents of ``files``, in the
     given order.
 
-    ``form`` says how a file's content enters the hash. "content" is used in the keys of models'
-    stored answers, "digests" in the keys of answers about repositories, and "lines" in the data
-    hash of figures. None of the three forms may change, because stored keys and hashes depend on
-    them.
+    ``form`` says what is hashed for each file, and where the result is used:
+
+    - "content": name, size and content; in the keys of models' stored answers.
+    - "digests": name and the content's sha256; in the keys of answers about repositories.
+    - "lines": the same as text, one line per file; in the data hash of figures.
+
+    None of the three forms may change, because stored keys and hashes depend on them.
     """
     total = hashlib.sha256()
     for file in files:

@@ -9,11 +9,11 @@ far, so an answered turn is never requested again, and a killed run loses only t
 
 The server's replies are not trusted. A call is invalid if it names another tool, or if its
 arguments are not ``{"query": "some text"}``. An invalid call counts as a call and is answered by an
-error message. The next request repeats the call without its arguments; if the name has forbidden
-characters, it is replaced by ``lookup``. Calls beyond the allowed number are left out. After the
-last allowed call, requests have ``tool_choice: none``; if the model calls the tool all the same,
-the text that it wrote in this turn is its answer. The ids of calls are made here, not taken from
-the server.
+error message. Each request contains the model's earlier calls. An invalid call is repeated there
+without its arguments, and under the name ``lookup`` if the tool's name has forbidden characters.
+Calls beyond the allowed number are ignored. After the last allowed call, requests have
+``tool_choice: none``; if the model calls the tool all the same, the text that it wrote in this turn
+is its answer. The ids of calls are made here, not taken from the server.
 """
 
 import json

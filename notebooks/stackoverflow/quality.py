@@ -11,8 +11,8 @@ from lookuplab.scoring.rates import of_change, of_score_change, paired_differenc
 from lookuplab.stackoverflow.corpus import Query
 
 DEPTH = 20
-# measure -> (its function, its depth, the kind of interval for its change). The paper's "recall@3"
-# is success_at_3: whether any relevant snippet is among the first three.
+# measure -> (its function, its depth, the kind of interval for the difference of two rankers). The
+# paper's "recall@3" is success_at_3: whether any relevant snippet is among the first three.
 MEASURES = {
     "mrr_at_20": (reciprocal_rank, 20, of_score_change),
     "success_at_1": (success_at, 1, of_change),

@@ -497,7 +497,9 @@ class LocalModel:
     def _write(
         self, rows: "list[DecodingRow]", decoding: Decoding, end_of_text: frozenset[int]
     ) -> Batches:
-        """Decode these rows in this order. Yield the answers in lists as they end."""
+        """Decode these rows in this order. Yield lists of the answers that ended since the last
+        list.
+        """
         from lookuplab.models.decoding import decode_rows
 
         return decode_rows(self, rows, decoding, end_of_text)

@@ -196,7 +196,8 @@ class AnswerStore:
     @cached_property
     def journals(self) -> Journals | None:
         """Return the journals to which rows are added, or None if rows are added to the SQLite
-        file. Once the folder of journals exists, all processes use journals, even on a local disk.
+        file. Journals are used if the file system is not local (``is_local``). Once the folder of
+        journals exists, they are always used, so that all processes add rows in the same way.
         """
         folder = Path(f"{self.path}.journals")
         is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
@@ -217,7 +218,8 @@ class AnswerStore:
     def _open_file(self, path: str | os.PathLike[str]) -> sqlite3.Connection:
         if self._is_file:
             paths.make_folder(Path(path).parent)
-        # IMMEDIATE: even a transaction that adds nothing fails on a full disk or a read-only file
+        # IMMEDIATE: a transaction asks for the right to write when it begins. On a full disk or a
+        # read-only file, even ``add({})`` therefore fails, although it adds no rows.
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE")
         # a flipped bit may leave bytes that are not text
         db.text_factory = lambda text: text.decode(errors="replace")

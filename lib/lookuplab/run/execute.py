@@ -109,9 +109,9 @@ def end_with_the_runner(runner: socket, run_folder: Path) -> None:
 
 
 def run(runner: socket, run_folder: Path) -> None:
-    """Execute the notebook that the runner describes in the file ``request`` in the run's folder
-    ``run_folder``. Write the notebook's failure, or null, to the file ``failure``. If the kernel
-    dies, write no file.
+    """Execute one notebook. The file ``request``, which the runner wrote to ``run_folder``, says
+    which notebook, and how. Write the notebook's failure, or null, to the file ``failure`` in the
+    same folder. If the kernel dies, write no file.
     """
     notebook, copy, parameters, processors, environment = json.loads(
         (run_folder / "request").read_text()

@@ -70,8 +70,8 @@ def blank_strings(text: str) -> str:
 
 def package_2023_text(location: Location, body: str) -> str:
     """Return the text that package-2023 compares: the signature of the function at ``location`` and
-    the given body, without a docstring. String literals stay. As in the package, a mark is removed
-    together with the blanks around it, so ``return <COMP>name`` becomes ``returnname``.
+    the given body, without a docstring. String literals stay. As in the package, the token MARK
+    is removed together with the blanks around it: ``return <COMP>name`` becomes ``returnname``.
     """
     return re.sub(f" ?{MARK} ?", "", f"{without_comments(location.signature)}\n{body}").strip()
 

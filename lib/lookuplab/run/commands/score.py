@@ -400,8 +400,9 @@ def ds1000(
     if the answer is not judged), error and cluster (the original problem). The table shows pass@1
     (mean over problems) by library and by kind of perturbation, and how far pass@1 of perturbed
     problems is below pass@1 of their originals. If problems differ in their number of samples, the
-    table also shows passed, the mean over answers. Intervals are clustered by original problem. The
-    notebook published/ds1000 compares our counts on the authors' files with the paper's counts.
+    table also shows the percentage of all answers that passed. Intervals are clustered by original
+    problem. The notebook published/ds1000 compares our counts on the authors' files with the
+    paper's counts.
 
     \b
     Examples:

@@ -59,11 +59,12 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers of one model. ``passes`` are its three passes.
+    """The answers of one model. ``passes`` are its answers without documentation, with the right
+    document and with a wrong document.
 
-    ``queries`` has further passes, whose prompts have the document that BM25 ranks first. Its keys
-    say what BM25's query is: "comment" (the words of the task's comment) or "both" (the API of the
-    first answer, and the words of the comment).
+    ``queries`` has further passes, whose prompts have the document that BM25 ranks first. The keys
+    of ``queries`` say what BM25's query is: "comment" (the words of the task's comment) or "both"
+    (the API of the first answer, and the words of the comment).
 
     The column ``copied`` of the pass with wrong documents says whether the answer calls the API of
     the document. The first pass of a model that learned the mark has two more columns. ``asked`` is
@@ -142,9 +143,10 @@ def share_rows(
     (see ``triggers.looked_up``) says which tasks get documentation first.
 
     There are rows for several retrievers, each with its own metric. ``precisions`` maps the name of
-    the metric to the retriever's precision in percent, or to None for BM25's own results. At the
-    ``compared`` shares, there are also the paired differences of ``COMPARED``, over all tasks and
-    by class. The metric ``valid_percent`` then becomes ``valid_change_points``.
+    the metric to the retriever's precision in percent, or to None for BM25's own results. For each
+    share in ``compared``, there are also the paired differences between the pairs in the constant
+    COMPARED, over all tasks and by class. In the names of their metrics, ``percent`` becomes
+    ``change_points``.
     """
     rows = []
     first = next(iter(arms.values())).first

@@ -2,8 +2,9 @@
 
 Docstrings are read from imported objects and not from source code, because compiled functions and
 pandas' templates have a complete docstring only after the import. The first half of this module
-serves the corpus of snippets. The second half serves the problems: it reduces examples to the
-statements that one expression needs, and describes the call in this expression.
+is for the corpus of snippets (``snippets``). The second half is for the problems (``problems``): it
+finds expressions in the docstrings' examples, with the statements that each expression needs, and
+describes the call in an expression.
 """
 
 import ast

@@ -64,7 +64,7 @@ EACH, REVERSED = "for each of a list", "then reversed"  # the rules of Difficult
 
 @dataclass(frozen=True)
 class Literal:
-    """A value as the ``source`` of an expression that reproduces it.
+    """A value. ``source`` is an expression that reproduces it.
 
     ``kind`` says how the value is compared (a key of ``same`` in problems.yaml). ``shown`` is the
     value as an interpreter shows it, or "" if this text is too long for a prompt or has an address

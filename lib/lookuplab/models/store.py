@@ -43,10 +43,10 @@ from lookuplab.work import check_memory, shard
 
 # environment variable with the path of the completion store; the other stores are in its folder
 STORE_VARIABLE = "LOOKUPLAB_STORE"
-# Environment variable, set by the runner: the folder to which a notebook writes three logs. In
-# COUNTS, a line has a store's name and three counts of answers: found in the record, found in the
-# file, and generated. In ANSWERS, a line with LOG_COLUMNS stands for each use of an answer. JUDGED
-# has the judged answers (``benchmark.append_judged``), and SCREEN the tables and sentences that
+# Environment variable, set by the runner: the folder to which a notebook writes four logs. A line
+# of COUNTS has a store's name and three counts of answers: found in the record, found in the file,
+# and generated. ANSWERS has the columns LOG_COLUMNS and a row for each use of an answer. JUDGED has
+# the judged answers (``benchmark.append_judged``). SCREEN has the tables and sentences that
 # `lookuplab run` prints at its end.
 LOG_VARIABLE = "LOOKUPLAB_LOGS"
 COUNTS, ANSWERS, JUDGED, SCREEN = "uses", "answers.csv", "judged.jsonl.gz", "screen.txt"

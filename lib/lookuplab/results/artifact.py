@@ -177,7 +177,7 @@ class Artifact:
         The sample sizes (n) of the quoted numbers are appended. Return the text as Markdown, for
         the notebook to show.
 
-        Addresses of models and paths of this machine are shortened, as in pictures.
+        Names of models and paths of this machine are first shortened (``_publishable_text``).
         """
         from IPython.display import Markdown
 

@@ -214,7 +214,8 @@ def convert(declared: Any, value: Any, what: str) -> Any:
 
     - If ``declared`` is a list, a single value becomes a list with one item. Each item must have
       the type of the first item of ``declared``.
-    - If ``declared`` is a float, a whole number or a text such as ``1e-4`` is converted.
+    - If ``declared`` is a float, ``value`` may also be a whole number or a text such as ``1e-4``,
+      which becomes a float.
     - If ``declared`` is a text or a list, None becomes an empty text or list.
     - If ``declared`` is None, any value is accepted.
 

@@ -83,8 +83,8 @@ class Notebook:
       - ``first``: before the others, because it fills the stores for notebooks of its paper;
       - ``alone``: only if the user names the notebook or its paper, and while nothing else runs,
         because it measures time;
-      - ``manual``: only if the user names the notebook or its paper, because it is a lesson, a
-        template or takes long;
+      - ``manual``: only if the user names the notebook or its paper, because it is a lesson or
+        a template, or takes long;
       - ``any``: at any time.
 
     - ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements

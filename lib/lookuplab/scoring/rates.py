@@ -256,7 +256,7 @@ def _numbers(
 
 
 def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
-    """Return the mean of (n,) numbers without bounds, with its interval."""
+    """Return the mean of (n,) numbers of any size, with its interval."""
     return averages(np.asarray(values)[:, None], clusters)[0]
 
 

@@ -118,9 +118,9 @@ def compared_with_printed(passed: pd.Series, printed: float) -> dict[str, int]:
     them. ``passed`` has one verdict per answer: True, False, or None if the answer is not judged.
 
     Return four counts of answers: ``passed``, those that pass here; ``printed``, those that are
-    right according to the percentage; ``not_judged``; and ``apart``, the difference between the
-    first two. The answers that are not judged count in favour of agreement: ``apart`` is 0 if
-    some outcomes of these answers would give the printed number.
+    right according to the percentage; ``not_judged``; and ``apart``, ``passed`` minus ``printed``.
+    For ``apart``, the answers that are not judged get the outcomes that make this difference
+    smallest.
     """
     ours, unknown = int(passed.eq(True).sum()), int(passed.isna().sum())
     count = round(printed * len(passed) / 100)

@@ -66,14 +66,16 @@ def share_rows(
     The other metrics are over all tasks only:
 
     - the paired change of validity between two designs.
-    - ``points_per_100_tokens``, the gain in validity from a design, per 100 tokens. The condition
-      ``specification beyond name`` has the gain from the lines that the specification adds to the
-      name, per 100 tokens, minus the gain from the name, per 100 tokens.
+    - ``points_per_100_tokens``, the gain in validity from a design, per 100 tokens that the design
+      adds. Under the condition ``specification beyond name``, it is the difference between two such
+      gains: the gain from the lines that only the specification has, minus the gain from the name.
     - ``copied_percent``, how often the API of the wrong document is called.
-    - *knowing*, the change in validity without documentation from before to after the further
-      training.
-    - if there are several seeds, paired changes from share 0 to share 1: of the validity without
-      documentation, of the gain from the specification, and of the gain from a wrong document.
+    - ``valid_change_points`` under the condition ``.../knowing``: how much the further training
+      changed the validity without documentation.
+    - if there are several seeds, the paired changes from the models trained with documents for no
+      call (share 0) to the models trained with a document for every call (share 1). There are three
+      changes: of the validity without documentation, of the gain from the specification, and of the
+      gain from a wrong document.
     """
     rows: Rows = []
     before = frames[""]["base"].to_numpy()

@@ -61,8 +61,8 @@ def clone(address: str, commit: str, folder: Path) -> str:
 
 
 def hidden(folder: Path) -> Path:
-    """Return the hidden folder of a repository without a licence file. The clone is kept there so
-    that the repository is not cloned again.
+    """Return the folder ``.OWNER--NAME`` for a repository ``OWNER--NAME`` without a licence file.
+    The clone is kept there so that the repository is not cloned again.
     """
     return folder.with_name(f".{folder.name}")
 

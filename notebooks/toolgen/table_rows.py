@@ -70,7 +70,7 @@ class Corpus:
 
     @cached_property
     def words(self) -> Array:
-        """Return the counts for BLEU-4."""
+        """Return the counts from which BLEU-4 is computed (``similarity.bleu_counts``)."""
         if "words_0" in self.frame:
             return self.frame.filter(regex=r"^words_\d+$").to_numpy(float)
         predicted, wanted = (self.frame[name].map(self.split) for name in ("predicted", "wanted"))
@@ -78,7 +78,7 @@ class Corpus:
 
     @cached_property
     def code(self) -> Array:
-        """Return the counts for CodeBLEU."""
+        """Return the counts from which CodeBLEU is computed (``similarity.code_bleu_counts``)."""
         if "code_0" in self.frame:
             return self.frame.filter(regex=r"^code_\d+$").to_numpy(float)
         counts = partial(similarity.code_bleu_counts, rules=self.rules)

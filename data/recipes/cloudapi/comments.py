@@ -18,10 +18,10 @@ from recipes import tables
 from recipes.prose import sentences
 
 _TABLES = tables("cloudapi/wordings.yaml")
-# Each table maps a verb to words that a developer may write in its place, and PHRASES maps the
-# patterns of phrases in the same way. VERBS has the verbs of SDKs' descriptions. LIBRARY_VERBS adds
-# the verbs of packages' docstrings. In MEANT and LIBRARY_MEANT, the replacements of some verbs are
-# closer in meaning.
+# Each table maps a verb to words that a developer may write in its place. PHRASES maps patterns of
+# phrases in the same way. VERBS has the verbs of SDKs' descriptions. LIBRARY_VERBS adds the verbs
+# of packages' docstrings. In MEANT, some verbs have other replacements, which are closer to the
+# verb's meaning. In LIBRARY_MEANT, some replacements are changed again, for packages.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]

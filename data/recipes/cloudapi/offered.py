@@ -213,7 +213,7 @@ def _apis(
 
     ``place`` is (module, name, function or class), and ``public`` contains the ids of all public
     objects. Constructors of exceptions, class methods, static methods and methods inherited from
-    other packages are included, but are not marked as operations, so no task asks for them.
+    other packages are included. Their field ``operation`` is False, so no task asks for them.
     """
     client, name, value = place
     is_class = inspect.isclass(value)

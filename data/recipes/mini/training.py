@@ -160,7 +160,8 @@ def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimi
     inner = []
     others = []
     for name, weight in model.named_parameters():
-        # AdamW also trains the embedding, which is a matrix but shares its weights with the head
+        # AdamW trains the embedding, too: it is a matrix, but it is also the weights of the output
+        # layer, and Muon is only for the layers between input and output
         if weight.ndim != 2 or weight is model.get_input_embeddings().weight:
             others.append(weight)
         else:

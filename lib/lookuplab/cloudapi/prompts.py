@@ -20,7 +20,7 @@ def imports(spec: ApiSpec) -> str:
         return "import boto3\n"
     if spec.module:
         return f"from {spec.module} import {name}\nfrom consts import client_args, client_kwargs\n"
-    # the API is a function of a Python package, so the client is a module
+    # only clients that are classes have ``spec.module``, so this client is a module of a package
     return f"from {place} import {name}\n" if place else f"import {name}\n"
 
 

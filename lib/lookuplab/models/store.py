@@ -8,8 +8,8 @@ answer.
 Several processes may write to a store at once. On a local disk, they write to the SQLite file. On a
 file system that other machines may share, each process writes to a journal of its own
 (``Journals``), in a folder next to the SQLite file. Answers are stored within about a second, so a
-kill at any moment loses only answers in progress. Only missing answers are written. The file is
-therefore created with the first of them, and a store that has all answers may be read-only.
+kill at any moment loses only answers in progress. The file is created when the first answer is
+written. Only missing answers are written, so a store that has all answers may be read-only.
 
 Invalid answers are never stored (``AnswerStore.fault``). A row is not used if its checksum is
 wrong (for example, because a bit was flipped), or if it has an invalid answer, which an earlier

@@ -277,11 +277,11 @@ def _draw(
     their intervals, and hollow diamonds show the paper's values.
 
     The figure has a panel for each value of the column ``panel``. At most three panels are side by
-    side, and all have the same axes. Rows with the same name in the column ``kind`` have the same
-    colour and marker. ``move`` puts marks of different names side by side. ``axis`` names the axis
-    ("x" or "y") that shows groups or a varied quantity; the column of the same name has each row's
-    group or number. The numbers in the column ``level`` become dashed lines. In the legend, the
-    marker ``interval`` stands for intervals, and the options in ``key`` apply to all names.
+    side, and all have the same axes. Rows of the same kind (column ``kind``) have the same colour
+    and marker. ``move`` puts the marks of different kinds side by side. ``axis`` is "x" or "y": the
+    axis that shows groups or a varied quantity. The column ``x`` or ``y`` has each row's group or
+    quantity. The numbers in the column ``level`` become dashed lines. In the legend, the marker
+    ``interval`` stands for intervals, and the options in ``key`` apply to every kind.
     """
     count = rows.panel.nunique()
     lines = -(-count // 3)  # rounded up
@@ -290,7 +290,7 @@ def _draw(
     kinds = looks(rows.kind.cat.categories)
     colours, markers = map(list, zip(*map(dict.values, kinds.values()), strict=True))
     hollow = so.Dot(marker="D", pointsize=8, color="white", edgewidth=1.2, artist_kws=ABOVE)
-    # a dashed line has one marker, at its end, which shows to which name the line belongs
+    # a dashed line has one marker, at its end, which shows the kind to which the line belongs
     dashed = so.Line(
         fillcolor="white",
         artist_kws={**ABOVE, "markevery": [1]},

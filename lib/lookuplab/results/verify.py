@@ -40,9 +40,10 @@ NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 NOT_RERUN = "on demand, not run again"
 OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
-# These columns of the log identify a prompt of a notebook. Under one id (column ``prompt``), a
-# notebook may give the model several texts, for example with other documents, or one text with
-# several decodings. The column ``question``, a digest of text and decoding, tells them apart.
+# These columns of the log identify a prompt of a notebook by its id (column ``prompt``). Under the
+# same id, a notebook may ask several questions: texts with different documents, or the same text
+# with different decodings. The column ``question``, a digest of text and decoding, tells questions
+# apart.
 _USE = ["notebook", "model", "prompt", "sample"]
 Files = Mapping[str, bytes]  # path below figures/PROFILE -> content
 

@@ -239,11 +239,11 @@ class Bm25(Ranker):
         pairs = np.fromiter(map(self.numbers.__getitem__, every), np.int64)
         # A posting says that a document contains a word. All postings of word 0 come first, then
         # the postings of word 1, and so on: the postings of word i are from ``starts[i]`` to
-        # ``starts[i + 1]``. ``holders`` has the document of each posting. ``impacts`` are the
-        # different scores without the words' weights, and ``kinds`` has, for each posting, the
-        # index of its score in ``impacts``. A score depends only on how often the word occurs and
-        # on the document's length. There are therefore few different scores, and an index in
-        # ``kinds`` takes one or two bytes.
+        # ``starts[i + 1]``. ``holders`` has the document of each posting. A posting's score, before
+        # it is multiplied by the word's weight, depends only on how often the word occurs and on
+        # the document's length. Many postings therefore have the same score. ``impacts`` has each
+        # score once, and ``kinds`` has, for each posting, the index of its score in ``impacts``.
+        # These indices need only one or two bytes.
         pairs *= len(lengths)
         pairs += np.repeat(np.arange(len(lengths)), lengths)
         pairs, counts = np.unique(pairs, return_counts=True)

@@ -264,8 +264,8 @@ class ToolGen(Benchmark[Original]):
           function. It is None if pylint gave no answer, crashed, or found a syntax error, which
           hides the other errors.
         - ``dependencies`` and ``covered``: the number of dependencies of the original, and how many
-          of them the generated function also uses. By the rules of a replication package, the
-          dependencies are found from the marks in the original, and not by Jedi.
+          of them the generated function also uses. Jedi finds the dependencies. By the rules of a
+          replication package, they are found from the original's ``<COMP>`` marks instead.
         - ``passed``: whether no message of pylint counts against the generated function.
         - ``messages``: the messages that count against it (``success.relevant_messages``).
           ``failures``: the ids of these messages, joined by blanks.

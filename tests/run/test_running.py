@@ -204,6 +204,15 @@ def test_every_notebook_runs_in_the_profile_that_its_parameters_name(kit):
     assert "theirs" not in kit.said("reproduce --dry-run --profile mini")
 
 
+def test_judgements_of_published_answers_never_enter_the_stores_of_a_cold_run(kit):
+    log = kit.root / "log"
+    write = f"import os; print(os.environ['LOOKUPLAB_STORE'], file=open({str(log)!r}, 'a'))"
+    for home in "mini", "published":
+        kit.notebook(f"of_{home}", write, parameters=f'profile = "{home}"\n')
+    kit.said("reproduce --cold")
+    assert ["/cold/" in store for store in sorted(log.read_text().splitlines())] == [True, False]
+
+
 def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     log = str(kit.root / "log")
     sleep = "import time\ntime.sleep(0.2)"

@@ -100,29 +100,29 @@ class Fast:
         else:
             self.layers = [self._like_gpt2(layer, config) for layer in decoder.h]
         self.norm = _norm(decoder.norm if self.rotary else decoder.ln_f)
-        self.head = _product(*_joined([module.get_output_embeddings()]))
+        self.head = _product(*_joined(module.get_output_embeddings()))
 
     def _like_llama(self, layer: Any, config: Any) -> Layer:
         attention, mlp = layer.self_attn, layer.mlp
         return Layer(
             _norm(layer.input_layernorm),
             self._projection(attention, attention.q_proj, attention.k_proj, attention.v_proj),
-            _product(*_joined([attention.o_proj]), "add"),
+            _product(*_joined(attention.o_proj), "add"),
             _norm(layer.post_attention_layernorm),
-            _product(*_joined([mlp.gate_proj]), activation=config.hidden_act),
-            _product(*_joined([mlp.up_proj]), "mul"),
-            _product(*_joined([mlp.down_proj]), "add"),
+            _product(*_joined(mlp.gate_proj), activation=config.hidden_act),
+            _product(*_joined(mlp.up_proj), "mul"),
+            _product(*_joined(mlp.down_proj), "add"),
         )
 
     def _like_gpt2(self, layer: Any, config: Any) -> Layer:
         return Layer(
             _norm(layer.ln_1),
             self._projection(layer.attn, layer.attn.c_attn),
-            _product(*_joined([layer.attn.c_proj]), "add"),
+            _product(*_joined(layer.attn.c_proj), "add"),
             _norm(layer.ln_2),
-            _product(*_joined([layer.mlp.c_fc]), activation=config.activation_function),
+            _product(*_joined(layer.mlp.c_fc), activation=config.activation_function),
             None,
-            _product(*_joined([layer.mlp.c_proj]), "add"),
+            _product(*_joined(layer.mlp.c_proj), "add"),
         )
 
     def _projection(self, attention: Any, *parts: Any) -> Callable[..., torch.Tensor]:
@@ -134,7 +134,7 @@ class Fast:
         half. Here the two numbers are neighbours, so that PyTorch can rotate them as one complex
         number. Queries and keys are reordered in the same way, so their products do not change.
         """
-        weight, bias = _joined(parts)
+        weight, bias = _joined(*parts)
         factor = torch.ones(len(weight))
         factor[: self.heads * self.size] = attention.scaling
         order = torch.arange(len(weight)).view(-1, self.size)
@@ -239,8 +239,7 @@ class Packed:
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
         # the attention scores of a query head are a weighted sum of rows of the key cache, one for
         # each dimension; the weights are the numbers of the query
-        self.key_rows = dimensions.repeat_interleave(each, 1).flatten()
-        self.key_bags = torch.arange(0, len(self.key_rows), size)
+        self.key_rows = dimensions.repeat_interleave(each, 1).view(-1, size)
         self.hidden = torch.arange(columns) > at[:, None, None]
         seen = ~self.hidden.expand(-1, heads * each, -1)
         # the output of a query head is a weighted sum of rows of the value cache, one for each
@@ -366,7 +365,7 @@ class Packed:
             0, self.value_rows, value.flatten(0, 1)
         )
         rows = keys.view(-1, self.columns)
-        weights = _sums(self.key_rows, rows, self.key_bags, per_sample_weights=query.flatten())
+        weights = _sums(self.key_rows, rows, per_sample_weights=query.flatten(0, 1))
         weights = (
             weights.view(*query.shape[:2], -1).masked_fill_(self.hidden, -math.inf).softmax(-1)
         )
@@ -387,7 +386,7 @@ def _norm(part: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     return partial(functional.rms_norm, normalized_shape=weight.shape, weight=weight, eps=eps)
 
 
-def _joined(parts: Sequence[Any]) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _joined(*parts: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return the concatenated weights (outputs, inputs) and biases (outputs,) of linear layers."""
     if {type(part) for part in parts} not in ({torch.nn.Linear}, {Conv1D}):
         raise NotImplementedError("the fast path does not support this layer")

@@ -22,6 +22,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import is_mini
 from lookuplab.models.record import RECORD_VARIABLE
 from lookuplab.models.store import SCREEN, canonical, digest
+from lookuplab.paths import PUBLISHED
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cli import claim, command, pairs
@@ -237,7 +238,11 @@ def reproduce(
     variables = {RECORD_VARIABLE: str(begun)} if begun else {}
     if cold:
         variables = auditing.cold_environment(dry_run)
-    planned = [replace(job, environment=variables) for job in planned]
+    # the record has no judgements of published answers
+    planned = [
+        job if job.notebook.home == PUBLISHED else replace(job, environment=variables)
+        for job in planned
+    ]
     # A shard also runs notebooks that are up to date, because it has to fill a store. This store
     # may lack the answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)

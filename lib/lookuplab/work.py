@@ -36,7 +36,7 @@ R = TypeVar("R")
 # environment variable, set by the runner; numbers begin at 0, so "1/4" is the second of four
 # processes
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
-# in bytes; an allocation may have failed if the process's peak memory came this close to the limit
+# in bytes; if the process's peak memory was this close to the limit, an allocation may have failed
 MEMORY_MARGIN = 32 << 20
 
 
@@ -305,7 +305,7 @@ def check_visible(place: Path) -> None:
 
 
 # 4. Locks, so that two commands never write to the same file or folder. A lock is another file in
-# the same folder, which names the process that owns the lock. The owner touches the lock file
+# the same folder, and it names the process that owns the lock. The owner touches the lock file
 # regularly to show that it is alive. With locks of the operating system, no process would have to
 # show this, but not every shared file system supports such locks.
 
@@ -378,8 +378,8 @@ def stoppable() -> Iterator[None]:
     after an error, temporary folders are removed, and one line is printed. The exit code is 128
     plus the signal's number, as in shells.
     """
-    # `end_children` needs psutil; if psutil were not imported already, a signal could interrupt its
-    # import, and `end_children` would then find half a module
+    # `end_children` needs psutil. It is imported here, because a signal that interrupts the import
+    # would leave a half-initialised module for `end_children`.
     import psutil  # noqa: F401
 
     for number in SIGNALS:
@@ -393,10 +393,10 @@ def stoppable() -> Iterator[None]:
         with suppress(OSError):  # the terminal may be gone
             print("\ninterrupted; finished work is kept: repeat the command", file=sys.stderr)
             sys.stdout.flush()
-        # the process ends by os._exit, because an ordinary end would free all objects one by one,
-        # which may take seconds
+        # An ordinary exit would free all objects one by one, which may take seconds. The process
+        # therefore ends by os._exit, which runs no exit functions, so they run here.
         atexit._run_exitfuncs()
-        # os._exit also ends threads, which then no longer remove their own temporary folders
+        # os._exit also ends the threads, before they can remove their temporary folders
         for folder in Path(gettempdir()).glob(f"{paths.TEMPORARY}*"):
             shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + stopped.args[0])

@@ -53,7 +53,7 @@ PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 
 
 MOST_NAMED = 5  # for each reason, a message names at most this many of the lost questions
-# if ``show_to_new_workers`` has named more repositories than this, a worker sees only one
+# if ``show_to_new_workers`` has named more repositories than this, each worker sees only one
 MOST_SHOWN = 100
 # A question that gets no answer is *lost*. A text, the reason, says why. It begins with these words
 # if the analyser itself failed. Such an error depends on the judged code, so a second attempt fails

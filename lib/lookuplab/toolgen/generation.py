@@ -80,8 +80,8 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """Return the trigger and the rules as a text for the keys of stored answers. The rules
-        ``given_signature`` and ``boundary`` are mentioned only if they are False.
+        """Return the trigger and the rules as a text for the keys of stored answers. The text has
+        the rules ``given_signature`` and ``boundary`` only if they are False.
         """
         rules = self.rules
         parts = {
@@ -96,8 +96,8 @@ class ToolUse:
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
     def constraint(self, *of_row: Any) -> "ToolConstraint":
-        """Return the constraint of one row. ``of_row`` are the arguments of ToolConstraint after
-        ``use``: vocabulary, before and ask.
+        """Return the constraint on one row. ``of_row`` are the other arguments of ToolConstraint:
+        vocabulary, before and ask.
         """
         return ToolConstraint(self, *of_row)
 

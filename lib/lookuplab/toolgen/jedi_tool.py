@@ -285,8 +285,9 @@ class OneName(Completion):
 
     def _complete_inherited(self, is_function: bool = True) -> Iterable:
         """Return the names that the class around the caret inherits. If the scopes around the caret
-        already have the wanted name, return this name instead, because Jedi takes long to infer
-        what every inherited name is. (With ``is_function``, only inherited names may follow.)
+        already have the wanted name, return this name instead, because Jedi is slow to infer the
+        type of every inherited name. With ``is_function`` (the caret follows ``def``), always
+        return the inherited names.
         """
         known = not is_function and self._complete_global_scope()
         return known or super()._complete_inherited(is_function)
@@ -422,8 +423,8 @@ def own_keys(
     """Return the keys of those expressions of the function on ``lines`` that the repository defines
     outside this function. ``uses`` are all expressions of the function, with their positions in
     ``text``, the content of ``file``. Jedi traces each expression to its definitions. The list has
-    an expression's key, only once, if one of the definitions is in the repository but not on
-    ``lines``.
+    the key of each expression that has a definition in the repository but not on ``lines``, without
+    repetitions.
     """
     inside = root.resolve()
     path = (root / file).resolve()
@@ -464,8 +465,7 @@ def install() -> None:
     # trees either, because somebody else may have put code into this file that loading runs.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
-    # By default, Jedi imports and runs the modules that this list names, even if a repository has a
-    # module of this name.
+    # Jedi imports and runs every module whose name is in this list, even one of a repository.
     jedi.settings.auto_import_modules = []
     python_sources.restrict()
 
@@ -478,7 +478,7 @@ def control(root: Path, file: str) -> ToolAnswer:
 
 
 def start() -> None:
-    """Run the parent process of the workers. It reads the built-in names once for all of them."""
+    """Run the parent process, which reads the built-in names once for all workers."""
     install()
     # Otherwise the garbage collector would search the syntax trees of the built-in names again and
     # again while Jedi reads these names.

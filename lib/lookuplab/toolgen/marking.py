@@ -222,8 +222,8 @@ def write_marks(records: Sequence[Record], file: Path) -> None:
 
 
 def read_marks(file: Path) -> list[Record]:
-    """Return the records in a file. The file is a marked corpus, or ``write_marks`` wrote it; it
-    may be compressed (``.gz``).
+    """Return the records in a file. The file is either a marked corpus or a file of
+    ``write_marks``, and may be compressed (``.gz``).
 
     Each record has ``id``, ``repository``, ``code`` (the hash from ``code_hash``), ``positions``,
     ``marks`` (the number of positions), ``docstring_tokens`` and ``function_tokens``. Raises

@@ -40,8 +40,8 @@ class Rules:
 
     The properties ``is_package`` and ``is_package_2023`` (package-2023) decide which docstrings
     and signatures the model reads, before which words the tool is called, which names the tool
-    offers, and which part of an answer is judged. Wherever the code uses these properties, it
-    describes the difference between the variants.
+    offers, and which part of an answer is judged. Comments and docstrings of the code that uses
+    these properties say how the variants differ.
 
     - ``given_signature``: the model reads signature and docstring, as in the packages. In the paper
       (Section II-A, Algorithm 2), the model reads only the docstring and writes the signature
@@ -50,11 +50,12 @@ class Rules:
       With 0, the tool is called wherever the mark is the most likely token; with NEVER, the tool is
       never called. By the paper's rules, the model cannot write a less probable mark. By the rules
       of the packages, the mark is written, but the tool is not called.
-    - ``name_end_rule``: what happens when one suggestion is complete and longer suggestions begin
-      with it. "first": the name ends there (Algorithm 3). "mean": the name continues if the
-      probability of the most likely next token of a longer suggestion is at least the mean
-      probability of the name's tokens so far. "break": the model chooses between the next token of
-      a longer suggestion and a *break*, a token that cannot continue an identifier.
+    - ``name_end_rule``: what happens when the model has written a whole suggestion, and longer
+      suggestions begin with the same text. "first": the name ends there (Algorithm 3). "mean": the
+      name continues if the probability of the most likely next token of a longer suggestion is at
+      least the mean probability of the name's tokens so far. "break": the model chooses between
+      the next token of a longer suggestion and a *break*, a token that cannot continue an
+      identifier.
     - ``boundary``: a break must follow the name. Neither the paper nor the packages have this rule;
       by Algorithm 3 the model may write any token after the name.
     - ``every_error``: any error that pylint finds is a failure, as in package-2023, and not only

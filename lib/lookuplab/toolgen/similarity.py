@@ -45,7 +45,7 @@ COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
 # in CodeBLEU, keywords weigh five times as much as other words
 KEYWORDS = {*keyword.kwlist, "match", "case", "type"}
 PACKAGE_KEYWORDS = {*keyword.kwlist}
-# package-2023 uses the keywords of Java
+# the CodeBLEU of package-2023 uses the keywords of Java, although it compares Python
 JAVA_KEYWORDS = set(
     """abstract assert boolean break byte case catch char class const continue default do double
     else enum extends final finally float for goto if implements import instanceof int interface
@@ -117,7 +117,7 @@ def bleu(counts: Array) -> Array:
 
 def precision(counts: Array) -> Array:
     """Return the geometric mean of the precisions of n-grams for n from 1 to 4. Each precision is
-    smoothed: 1 is added to both its matches and its total. ``counts`` are as in ``bleu``.
+    smoothed: 1 is added to the number of matches and to the total. ``counts`` are as in ``bleu``.
     """
     matches = counts[..., :4]
     totals = counts[..., 4:8]
@@ -347,7 +347,8 @@ def _follow(node: Node, defined: Definitions, edges: list[Edge]) -> Definitions:
         case "for_statement" | "while_statement":
             return _follow_loop(node, defined, edges)
     if node.children and node.type != "string":
-        # a comprehension uses its variables before the clause that defines them
+        # The ``for`` clauses of a comprehension come first, because they define the variables that
+        # the expression before them uses.
         clauses_first = sorted(node.children, key=lambda child: child.type != "for_in_clause")
         return _visit(clauses_first, defined, edges)
     for span in _variables(node):
@@ -432,8 +433,8 @@ def _sides(node: Node) -> tuple[list[Node], list[Node]]:
     if not targets or len(targets) != len(values):
         return [left], [right]
     if "string" in (left.type, right.type):
-        # ``codebleu`` fails here, because it takes the quotes of a string for variables; the kit
-        # follows it
+        # ``codebleu`` fails here, because it takes the quotes of a string for variables, and then
+        # counts no data flow for the text; so does ``_flow``
         raise LookupError("string")
     return targets, values
 
@@ -464,7 +465,7 @@ def similarities(
     - ``exact_match``: whether the normalised texts are equal.
 
     The other columns compare the bodies, as the paper on monitor-guided decoding does (Section 5).
-    Each is None if the original has no identifiers or tokens.
+    Each of these columns is None if the original has no identifiers (or no tokens, for ``prefix``).
 
     - ``next_identifier``: whether the first identifiers are equal.
     - ``identifier_sequence``: the length of the common prefix of the two sequences of identifiers,
@@ -489,7 +490,7 @@ def _common_share(written: list[str], original: list[str]) -> float | None:
 # 2. Dependencies
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
-# parso's types of the statements (apart from imports) and parts of them that may define names
+# parso's types of the nodes, apart from imports, in which names may be defined
 BINDING = "expr_stmt sync_comp_for with_stmt for_stmt param del_stmt namedexpr_test".split()
 AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 

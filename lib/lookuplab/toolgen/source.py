@@ -60,8 +60,8 @@ TOKEN = re.compile(
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the tokens in a text, as the tokenize module of Python 3.11 finds
-    them, whichever Python runs. A kind is the name of a group in TOKEN, "blank", "indent" or
-    "dedent". An f-string is one "string". Reading continues after most errors in the code.
+    them, whichever Python runs. A kind is "blank", "indent", "dedent" or the name of a group in
+    TOKEN. An f-string is one "string". Reading continues after most errors in the code.
 
     The kind of a line end is "newline" if it ends a statement, "joined" after a backslash, and
     otherwise "blank". Raises SyntaxError where tokenize raises an error: for a string or bracket
@@ -168,7 +168,7 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     finally:
         sys.setrecursionlimit(limit)
     found = []
-    # parso's own ``get_next_leaf`` searches a list for each leaf, so long lists would take long
+    # parso's own ``get_next_leaf`` searches a list for each leaf, which takes quadratic time
     while stack:
         node = stack.pop()
         if isinstance(node, Leaf):

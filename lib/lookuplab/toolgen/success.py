@@ -1,7 +1,7 @@
 """Measures the success rate: the share of generated functions in which pylint finds no dependency
 errors when it reads the whole file.
 
-By the paper (Section IV-C), a function fails if pylint reports a syntax-error (E0001), no-member
+By the paper (Section IV-C), a function fails if pylint reports syntax-error (E0001), no-member
 (E1101) or undefined-variable (E0602). The working directory is the repository's root. A
 repository's own pylint configuration is ignored. The repository's inline ``# pylint:`` comments are
 obeyed; such comments in the generated function are removed first (``source.insert``).
@@ -14,9 +14,9 @@ copy. A check must not depend on the original file either. The copy therefore fo
 original content. If the original sets attributes of other modules' objects
 (``imported.Class.late = 1``), the worker ignores these attributes when it reads the modules.
 
-pylint reads all functions of a file, but checks only the function in question. pylint's messages
-about this function depend on the definitions of the other functions, but not on whether pylint has
-checked the bodies of the other functions.
+pylint reads all functions of a file, but checks only the generated function (or its original).
+pylint's messages about this function may depend on what the other functions define, but do not
+depend on a check of their bodies.
 """
 
 import functools
@@ -49,7 +49,7 @@ ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the function does not pass
 # By the rules of the packages, pylint's messages on the next lines after a function also count
-# against the function: on the next BEYOND lines in package-2024, on one line less in package-2023.
+# against the function: the next BEYOND lines in package-2024, only the next line in package-2023.
 BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 # modules of Python's own library that most files import, directly or through other modules
@@ -129,8 +129,8 @@ def check_version(root: Path, file: str) -> int | str:
 
 
 class Linter(PyLinter):
-    """A pylint that looks only in the pinned sources for the modules that the judged code imports.
-    pylint itself and its plugins are imported from where they are installed.
+    """A pylint that resolves the imports of the judged code in the pinned sources, not among the
+    installed packages. pylint itself and its plugins are imported from where they are installed.
     """
 
     def load_default_plugins(self) -> None:

@@ -3,15 +3,15 @@ generate the missing ones, and stores each as it arrives. Also finds the reasoni
 code in an answer.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
-``complete`` or ``score`` and never call a model directly. There are three exceptions: training;
-next-token distributions (``decoding.distributions``, in ToolGen's notebooks and lesson 3); and the
-naive baselines of the performance notebooks. If the record and the store together have all answers,
-no weights are loaded and nothing is written.
+``complete`` or ``score`` and never call a model directly. Models are called directly only in
+training, for next-token distributions (``decoding.distributions``, in ToolGen's notebooks and
+lesson 3), and in the naive baselines of the performance notebooks. If the record and the store
+together have all answers, no weights are loaded and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
-process first generates the answers to its own share of the prompts. Then it generates answers from
-the shares of other processes, if these have not made them yet (``next_keys``). Judgements are
-divided by the same rule (``store.turn``).
+process first generates the answers to its own share of the prompts, and then answers that are still
+missing from other processes' shares (``next_keys``). Judgements are divided by the same rule
+(``store.turn``).
 """
 
 import csv
@@ -37,8 +37,8 @@ from lookuplab.models.store import (
 )
 from lookuplab.work import Progress, shard
 
-# part of the key of each stored answer; increase it whenever a change of the code changes the
-# answer that a model gives to the same prompt with the same decoding
+# part of the key of each stored answer; increase this number whenever a change of the code changes
+# the answer that a model gives to the same prompt with the same decoding
 DECODING_VERSION = 1
 # a process that takes over work from other processes generates at most this many answers at a time
 OTHERS = 32
@@ -75,8 +75,8 @@ class StopRule(Protocol):
     name: ClassVar[str]
 
     def feed(self, piece: str) -> bool:
-        """Read a piece of the answer. Return True if the answer can end here, because no text after
-        this piece would count.
+        """Read a piece of the answer. Return True if the answer can end here, because any text
+        after this piece would be ignored.
         """
         ...
 
@@ -192,11 +192,11 @@ class Model(Protocol):
     """Declares what ``complete`` and the papers' packages need from a model, local or remote.
 
     ``chat`` says whether prompts are sent through a chat template. ``tokenizer`` is a Transformers
-    tokenizer. ``identity`` is everything about the model that changes its answers (content hash or
-    name, revision, dtype ...). ``generate(requests, decoding)`` answers each (prompt, sample
-    index), in any order, and yields each answer within about a second after the answer ends.
-    ``score(pairs)`` computes, for each (prompt, continuation), the log-probabilities of the
-    continuation, and yields them as Completions in the same way.
+    tokenizer. ``identity`` is everything about the model that changes its answers: the hash of its
+    files or its name, the revision, the dtype and so on. ``generate(requests, decoding)`` answers
+    each (prompt, sample index), in any order, and yields each answer within about a second after
+    the answer ends. ``score(pairs)`` computes, for each (prompt, continuation), the
+    log-probabilities of the continuation, and yields them as Completions, in any order, too.
     """
 
     name: str
@@ -296,7 +296,7 @@ def find_or_generate(
                 raise UserError(
                     f"model {model.name} left {len(unmade)} of {len(missing)} prompts unanswered"
                 )
-            # in an audit, ``missing`` includes recorded keys; their recorded answers are used
+            # in an audit, an answer may be both recorded and generated; the recorded one is used
             answers = store.get(missing) | answers
     completions = [_restore(answers[key], *name) for key, name in zip(keys, names, strict=True)]
     if decoding is None:  # scored continuations do not count as answers in ENDED and the log
@@ -348,9 +348,9 @@ def generate_missing(
                 bar.update(len(batch))
                 waiting -= made.keys()
                 found = store.present(waiting) if shard()[1] > 1 else set()
-                # A process that is slow, or that hung for a while, stops here, because others have
-                # made its answers. Stopping loses the answers in progress, and these may be many;
-                # it is therefore done only if others have made half of the remaining answers.
+                # If this process is slow, or hung for a while, other processes may have made its
+                # answers. It then stops this call. Stopping loses the answers in progress, perhaps
+                # many, so the others must have made at least half of the remaining answers.
                 if found and 2 * len(found) >= len(waiting):
                     break
             else:
@@ -360,15 +360,16 @@ def generate_missing(
 
 
 def next_keys(left: Sequence[str]) -> list[str]:
-    """Return those of the keys ``left`` whose answers this process should generate next: the keys
-    of its own share or, once this share is done, at most OTHERS keys from the shares of other
-    processes. A single process gets all keys at once.
+    """Return the keys whose answers this process should generate next. ``left`` has all keys whose
+    answers are missing. This process first gets the keys of its own share and, once this share is
+    done, at most OTHERS keys from the shares of other processes. A single process gets all keys at
+    once.
 
     All samples of a prompt belong to the same share.
     """
     turns = {key: turn(key.split("/")[1]) for key in left}
     own = [key for key in left if not turns[key]]
-    # each process takes at most its share of what is left
+    # at most an equal share, so that the remaining keys are enough for all processes
     most = max(1, min(OTHERS, len(left) // shard()[1]))
     return own or sorted(left, key=turns.__getitem__)[:most]
 

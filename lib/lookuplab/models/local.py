@@ -75,9 +75,9 @@ NOT_CONTENT = re.compile(
     | ya?ml | sh | tmp | bak | orig | lock | db | ini | pth? | zip | gz | tar | parquet | npy | h5
     | msgpack | ot | onnx | gguf )"""
 )
-# A model needs this many times the memory of its weights, because answering takes memory, too. For
-# Llama 2 7B, the cache of one answer of 2,048 tokens takes 8% of the weights' size; for most newer
-# models, it takes less.
+# A model needs this many times the memory of its weights, because answering takes memory, too. The
+# cache of an answer of 2,048 tokens is 8% as large as the weights for Llama 2 7B, and smaller for
+# most newer models.
 ROOM_FOR_ONE = 1.1
 # A model is put on one GPU only if the GPU's free memory is at least this many times the size of
 # the weights, because answering takes memory, too.
@@ -163,9 +163,9 @@ class LocalModel:
         """Return whether the model is causal, and the length of its context in tokens (None if it
         is unlimited).
 
-        For the architectures of the mini models, config.json is read without Transformers, whose
-        import takes seconds. If all answers are stored, Transformers is not needed for anything
-        else.
+        For the architectures of the mini models, config.json is read without Transformers. If all
+        answers are stored, nothing else needs Transformers, and its import, which takes seconds, is
+        avoided.
         """
         with suppress(OSError, ValueError):
             text = Path(self.source[0], "config.json").read_text("utf-8")
@@ -178,7 +178,8 @@ class LocalModel:
                 case {"model_type": "t5"}:
                     return False, None
         causal = not self.config.is_encoder_decoder
-        # encoder-decoders count as unlimited, because those used here have relative positions
+        # encoder-decoders count as unlimited, because the ones used here (T5) have relative
+        # positions
         decoder = self.config.get_text_config()
         return causal, getattr(decoder, "max_position_embeddings", None) if causal else None
 
@@ -217,8 +218,8 @@ class LocalModel:
         else:
             from huggingface_hub import try_to_load_from_cache
 
-            # the commit of a branch or tag is the name of a folder in the hub's cache; it is read
-            # there, because the configuration does not always state it
+            # In the hub's cache, each commit has a folder named after the commit. The commit of a
+            # branch or tag is read from this name, because not every configuration states it.
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             identity["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -288,7 +289,7 @@ class LocalModel:
         # If the variable is not set (in JupyterLab, for example), torch would start too many
         # threads, because it does not know how many processors this job may use.
         if "OMP_NUM_THREADS" not in os.environ:
-            # In a mini model, which is small, several threads would mostly wait for each other. If
+            # A mini model is so small that several threads would mostly wait for each other. If
             # other programs run at the same time, the threads would even wait for minutes.
             most = 1 if self.is_mini else work.processors()
             torch.set_num_threads(min(torch.get_num_threads(), most))
@@ -343,9 +344,9 @@ class LocalModel:
             adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # The head computes in float32, because in bfloat16 logits between 16 and 32 would be
-            # rounded to multiples of 0.125. The head gets its own copy of the weight, because the
-            # embedding may use the same weight.
+            # The head computes in float32. In bfloat16, logits between 16 and 32 would be rounded
+            # to multiples of 0.125. The head gets its own copy of the weight, because the embedding
+            # may use the same weight.
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         decoder: PreTrainedModel = module.eval()
@@ -353,13 +354,13 @@ class LocalModel:
         return decoder
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
-        """Return the ``device_map`` for Transformers. If the option is set, return its value. If
-        there is no GPU, return None. For quantised weights, return "sequential". If
-        other weights fit on one GPU, put them all on the GPU with the most free memory;
-        otherwise return "auto".
+        """Return the ``device_map`` for Transformers. If the user set ``device_map``, return this
+        value. Without a GPU, return None. For quantised weights, return "sequential". For other
+        weights, return a map to the GPU with the most free memory if they fit there, and otherwise
+        "auto".
 
-        Raises UserError if the weights, together with the cache of one answer, are estimated not
-        to fit into the memory that this job may use. No weights are read for this.
+        Raises UserError if the weights and the cache of one answer probably need more memory than
+        this job may use. The need is estimated without reading the weights.
         """
         import torch
 
@@ -368,8 +369,8 @@ class LocalModel:
         cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
         free = [torch.cuda.mem_get_info(at)[0] for at in cards]
         if self.quantization_config or hasattr(self.config, "quantization_config"):
-            # Transformers then fills one GPU after the other; it knows the size of quantised
-            # weights, which the code below does not
+            # "sequential" makes Transformers fill one GPU after the other. Transformers knows the
+            # size of quantised weights; the code below cannot compute this size.
             return "sequential" if free else None
         weights = 0
         # if the model cannot be built from its configuration, ``from_pretrained`` says why
@@ -394,9 +395,9 @@ class LocalModel:
         return {"": free.index(max(free))} if ROOM * weights <= max(free) else "auto"
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
-        """Call ``load`` on the adapter's folder, ``place``, or on the checkpoint if ``place`` is
-        "". Return the result. If ``load`` fails, raise UserError with the first line of the error
-        and some advice.
+        """Return the result of ``load``. ``place`` is the adapter's folder, or "" to call ``load``
+        on the checkpoint instead. If ``load`` fails, raise UserError with the first line of the
+        error and some advice.
         """
         name, revision = (place, None) if place else self.source
         try:
@@ -432,14 +433,14 @@ class LocalModel:
             )
         except OSError:  # there is no generation configuration
             config = self.config
-        # the configuration of a model with several parts has no such attribute
+        # if a model also reads images, for example, its configuration may have no ``eos_token_id``
         ends = getattr(config, "eos_token_id", None)
         configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property
     def names(self) -> NameTries:
-        """Return the object that makes this model's constraints to given names (``tokens``)."""
+        """Return the NameTries that restrict this model's answers to given names."""
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
@@ -471,10 +472,11 @@ class LocalModel:
         """Answer each (prompt, sample index), longest prompts first. Yield lists of the answers
         that ended since the last list.
 
-        ``constrain`` makes the constraint on an answer from the prompt and from the tokens that the
-        answer continues ([] if it begins a new text). Without ``constrain``, the constraint comes
-        from the prompt's ``choices``. Raises UserError for a prompt that is too long, for choices
-        with a chat model, and if not even one row fits into memory.
+        ``constrain`` returns the constraint on an answer, or None. Its arguments are the prompt and
+        the tokens that the answer continues ([] if the answer begins a new text). Without
+        ``constrain``, answers are restricted to the prompt's ``choices``. Raises UserError for a
+        prompt that is too long, for choices with a chat model, and if not even one row fits into
+        memory.
         """
         from lookuplab.models.decoding import DecodingRow
 
@@ -512,10 +514,10 @@ class LocalModel:
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
     def score(self, pairs: Continuations) -> Batches:
-        """Compute the log-probabilities of a given continuation for each prompt. Yield lists of
-        completions with these log-probabilities, in any order.
+        """Compute the log-probabilities of each pair's continuation. Yield lists of completions
+        with these log-probabilities, in any order.
 
-        The continuation is generated like an answer, under a constraint that allows nothing else.
+        A continuation is generated like an answer, under a constraint that allows no other tokens.
         Raises UserError if prompt and continuation together are too long.
         """
         from lookuplab.models.decoding import DecodingRow
@@ -572,8 +574,8 @@ class LocalModel:
 
     @property
     def _template(self) -> str:
-        """Return the chat template. A template that asks for today's date is changed: it always
-        gets ``TODAY`` in one format, whatever format it asks for.
+        """Return the chat template. If the template asks for today's date, it is changed so that it
+        always gets ``TODAY`` in the format "26 Jul 2024".
         """
         template: str = self.tokenizer.get_chat_template()
         if "strftime_now" not in template:

@@ -21,7 +21,7 @@ OPENAI = "openai:"
 KEY_VARIABLE = "OPENAI_API_KEY"  # the environment variable with the API key of remote models
 VLLM = "vllm:"  # before a checkpoint's name, this prefix makes vLLM run the checkpoint
 ADAPTER = "adapter_config.json"
-# option -> the types that its value may have, and these types in words
+# option -> the types that the option's value may have, and the same types in words
 FORMS = (
     dict.fromkeys("chat trust_remote_code logprobs sampled".split(), ((bool,), "true or false"))
     | dict.fromkeys("batch_size context parallel".split(), ((int,), "a whole number above 0"))
@@ -70,8 +70,8 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
 
     A value is read as JSON (a number, ``true``, ``false``) or, if it is not JSON, as text. The
-    values of the options in ``TEXTS`` are always text. Raises UserError for a value of another type
-    than ``FORMS`` names.
+    values of the options in ``TEXTS`` are always text. Raises UserError if ``FORMS`` does not allow
+    a value.
     """
     # in ``http://HOST/v1?QUERY#MODEL?OPTIONS``, the first ? belongs to the address
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)

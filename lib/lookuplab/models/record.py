@@ -2,12 +2,12 @@
 judgement behind the committed mini figures, and is committed as Parquet in ``data/mini/record``.
 
 ``$LOOKUPLAB_RECORD=off`` switches the record off (a cold run). If the variable has a value such as
-``0.02 1234`` (a share and a seed), the run is an audit: a random sample of each kind of rows is
-generated again and put into the stores, while results are still computed from the record.
+``0.02 1234`` (a share and a seed), the run is an audit: a random sample of the rows is generated
+again and put into the stores, while results are still computed from the record.
 
-A row is found by the key that the answer has in its store. If a model or a prompt changes, so does
-the key; the old row is then no longer found, and the answer is generated again. There is one file
-for each kind of store: ``completions`` has a column for each field of an answer, and the other
+An answer has the same key in the record as in a store. If a model or a prompt changes, so does the
+key; the old row is then no longer found, and the answer is generated again. The record has a file
+for each type of store. The file of completions has a column for each field of an answer; the other
 files have each answer as JSON. ``python -m recipes.mini.record`` writes the files and their
 checksums, ``SHA256SUMS``. Each file is checked when it is first read.
 
@@ -116,8 +116,8 @@ def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
-    """Yield each row of the table as CompletionStore has it: the fields of a Completion, and
-    ``model``.
+    """Yield each row of the table in the form that CompletionStore stores: a dictionary with the
+    fields of a Completion and ``model``.
     """
     # NumPy converts these columns, because Arrow's own conversion to lists is many times slower
     lists = [[part.tolist() for part in table[field].to_numpy()] for field in LISTS]
@@ -136,7 +136,9 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
 
 
 class Audit(NamedTuple):
-    """Says which rows of the record are generated again: a share of each kind, drawn by a seed."""
+    """Determines which rows of the record are generated again. ``share`` is the share of rows of
+    each kind (see ``kinds``), and ``seed`` determines which rows are drawn.
+    """
 
     share: float
     seed: str
@@ -175,12 +177,12 @@ def kinds(name: str) -> dict[str, list[str]]:
 @cache
 def draw_sample(name: str, audit: Audit) -> dict[str, str]:
     """Return {key: kind} for the rows that an audit generates again. Each row has a hash of the
-    audit's seed and of the row's prompt or function. The audit draws the rows of each kind with the
-    smallest hashes.
+    audit's seed and of the row's prompt, function or key. In each kind, the audit draws the rows
+    with the smallest hashes.
 
     All answers to a prompt (all samples, of all models) have the same hash, and so do all
-    judgements of one function. They are drawn together, so an audit needs only a few prompts and
-    functions.
+    judgements of one function. Different kinds thus draw mostly the same prompts and functions, so
+    an audit needs only a few of them.
     """
 
     @cache
@@ -200,8 +202,8 @@ def draw_sample(name: str, audit: Audit) -> dict[str, str]:
 
 
 def _comparable(text: str) -> str:
-    """Return the text without what may differ between two runs. Numbers with nine or more decimals
-    are rounded to nine significant digits, and names of temporary files become ``tmp``.
+    """Return the text without details that may differ between two runs. Numbers with nine or more
+    decimals are rounded to nine significant digits, and names of temporary files become ``tmp``.
     """
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\btmp\w{8}\b", "tmp", text)
@@ -213,9 +215,10 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     there are differences and ``old`` is a near tie.
 
     Log-probabilities and margins may differ by less than ``NEAR_TIE_MARGIN``. Their last digits
-    depend on the processor and on the batch, and an audit forms other batches than the record did.
-    The error of a program may quote names of temporary files, which are random and not compared,
-    and long numbers, of which only nine digits are compared. Everything else must be equal.
+    depend on the processor and on the batch, and an audit forms other batches than the run that
+    made the record. A program's error message may quote names of temporary files, which are not
+    compared because they are random. It may also quote long numbers, of which only nine digits are
+    compared. Everything else must be equal.
     """
     if name != "completions":
         was, now = json.dumps(old), json.dumps(new)

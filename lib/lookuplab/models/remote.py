@@ -6,12 +6,12 @@ Base models are called through ``/completions``, chat models through ``/chat/com
 delays, or after the delay in the server's Retry-After.
 
 The text of a completion is the text in the server's reply. A reply counts as an error, and is never
-stored, if the server broke the completion off, or if the log-probabilities belong to pieces of text
-that do not add up to the text. If a model refuses a parameter (``max_tokens``, ``stop``), the
-parameter is left out or renamed from then on, and a warning says so. If a model refuses
-``temperature``, this is an error, because the model would sample in its own way; the option
-``sampled=true`` accepts that. Requests to a server on this machine use no proxy. Redirects are not
-followed. A reply may take at most ``total`` seconds, retries included, and its size is limited.
+stored, if the server broke the completion off, or if the tokens with log-probabilities do not spell
+the text. If a model refuses a parameter (``max_tokens``, ``stop``), the parameter is left out or
+renamed from then on, and a warning is printed. If a model refuses ``temperature``, UserError is
+raised, because the model would sample in its own way; ``sampled=true`` accepts such a model.
+Requests to a server on this machine use no proxy. Redirects are not followed. A reply may take at
+most ``total`` seconds, retries included, and its size is limited.
 
 The API key comes from an environment variable and is passed only to the client. It appears in no
 name, identity, store, log or message. A warning is printed if the API key goes to a host for which
@@ -20,11 +20,10 @@ it may not be meant, or over the network unencrypted.
 Some things are not checked or supported:
 
 - Nothing checks what an endpoint's log-probabilities mean. By default, vLLM computes them at
-  temperature 1, as local models do.
+  temperature 1, like the kit's local models.
 - Nothing checks whether the endpoint samples as requested. ``transformers serve`` stays greedy
   unless the checkpoint's own configuration samples.
-- Given texts cannot be scored, and answers cannot be restricted to given names. Both need a local
-  model.
+- Only local models can score given texts, or restrict answers to given names.
 """
 
 import hashlib
@@ -83,13 +82,14 @@ FINISHED = dict.fromkeys(
 ) | dict.fromkeys("length max_tokens max_output_tokens max_length model_length".split(), "length")
 # surrogates, which are halves of characters above U+FFFF
 HALVES = re.compile("[\ud800-\udfff]")
-# incomplete characters in a token: U+FFFD or surrogates, if the server decoded the token alone, or
-# ``bytes:\xe2``, as OpenAI writes them
+# Matches what a server writes for an incomplete character in a token: U+FFFD or surrogates (if the
+# server decoded the token alone), or ``bytes:\xe2`` (OpenAI).
 CHARACTER_PARTS = re.compile(rf"(?:{UNFINISHED}|{HALVES.pattern}|bytes:(?:\\x[0-9a-fA-F]{{2}})+)+")
 # matches the name of a field that holds a secret, and the beginning of a key (sk-)
 SECRET = re.compile(r"(?i)api.?key|authori[sz]ation|password|secret|access.?token|bearer|\bsk-\w")
 # Matches HTML in an error message. An element that is never closed extends to the end of the
-# message. Otherwise, the search for the end of each such element would read the rest again.
+# message (\Z). Without this rule, the search for its end would read the rest of the message again
+# for each such element.
 MARKUP = re.compile(r"(?is)<(script|style).*?(</\1>|\Z)|<[^<>]*>")
 
 
@@ -151,7 +151,7 @@ class RemoteModel:
         self.logprobs = logprobs
         self.sampled = sampled
         self.extra = extra or {}
-        # the name with its options is written to folders, logs and figures
+        # options can be part of the model's name, which is written to folders, logs and figures
         if SECRET.search(canonical(self.extra)):
             raise UserError(
                 f"model {self.name}: its option extra has what looks like a key; put the key into "
@@ -222,8 +222,8 @@ class RemoteModel:
                 try:
                     answer = answers.next(self.total)
                 except TimeoutError:
-                    # A thread cannot be stopped, so this request's thread is left behind, and no
-                    # further answers are awaited.
+                    # A thread cannot be stopped, so this request's thread is abandoned. No further
+                    # answers are awaited.
                     late = f"no complete reply after {self.total:g} seconds (option total)"
                     failures.append(UserError(f"{self.name} at {self.base_url}: {late}"))
                     break
@@ -278,8 +278,8 @@ class RemoteModel:
             ) from None
 
     def _limit_response(self, response: Any) -> None:
-        """Limit the size of a response. Reading the response then raises UserError as soon as it is
-        larger than any answer to the request can be.
+        """Limit the size of a response. Reading the response then raises UserError as soon as the
+        response is larger than any answer to the request can be.
         """
         read = response.iter_bytes
 
@@ -396,8 +396,8 @@ class RemoteModel:
         }
         if stop:
             asked["stop"] = stop[:MAX_STOP_STRINGS]
-        # a seed is sent only if it has an effect, because some endpoints refuse it; it has 31 bits,
-        # so that it fits into a signed 32-bit integer
+        # A seed is sent only if it has an effect, because some endpoints refuse seeds. The seed has
+        # 31 bits, so that it fits into a signed 32-bit integer.
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
@@ -422,7 +422,7 @@ class RemoteModel:
         if finish == "stop" and not stop:
             finish = "eos"
         over = decoding.stopper()
-        # without log-probabilities there are no pieces, and the text is checked by characters
+        # without log-probabilities there are no pieces; ``over`` then reads single characters
         parts = pieces or text
         at = next((at for at, part in enumerate(parts, 1) if over(part)), 0)
         if at:
@@ -456,8 +456,8 @@ class RemoteModel:
 
     def _log_probabilities(self, given: dict[str, Any], text: str) -> list[tuple[str, float]]:
         """Return (piece of the text, log-probability) pairs, or [] if no log-probabilities were
-        requested. Raises UserError if the reply has no log-probabilities, or has them for pieces
-        that do not add up to the text.
+        requested. Raises UserError if the reply has no log-probabilities, or if the pieces to which
+        they belong do not spell the text.
         """
         if not (self.logprobs and text):
             return []
@@ -497,19 +497,19 @@ def logprob_pairs(given: dict[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
-    """Return, for each piece, the part of the text that it spells. Return [] if the pieces do not
-    add up to the text.
+    """Return, for each piece, the part of the text that the piece spells. Return [] if the pieces
+    together do not spell the text.
 
     A piece that ends with an incomplete character spells "", and the piece that completes the
-    character gets the text of both. Some servers also list the end-of-text token, or the tokens of
-    a stop string that they cut off; these pieces at the end are left out. The last piece may extend
-    beyond the text.
+    character gets the text of both pieces. Some servers also list the end-of-text token, or the
+    tokens of a stop string that they cut off; these pieces at the end are left out. The last piece
+    may extend beyond the text.
     """
 
     def pattern(pieces: str) -> str:
-        """Return a regular expression that matches the text of ``pieces``, with any non-ASCII
-        characters in the place of incomplete ones. What follows an incomplete character is matched
-        where it first occurs (an atomic group), so that matching reads the text only once.
+        """Return a regular expression that matches the text of ``pieces``. An incomplete character
+        matches one or more non-ASCII characters. The pieces after it are matched at their first
+        occurrence only (an atomic group), so that the text is read only once.
         """
         first, *others = map(re.escape, re.split(f"{UNFINISHED}+", pieces))
         return first + "".join(rf"(?>[^\x00-\x7f]+?{part})" for part in others)

@@ -1,4 +1,4 @@
-"""Stores answers on disk, so that no question to a model, an analyser or a grader is asked twice.
+"""Stores the answers of models, code analysers and graders on disk, so that none is computed twice.
 
 A store is a table in an SQLite file in WAL mode. It maps keys to answers; an answer is JSON with a
 checksum. ``lookup`` searches the committed record first (``models.record``), then the file. Each
@@ -8,12 +8,12 @@ answer.
 Several processes may write to a store at once. On a local disk, they write to the SQLite file. On a
 file system that other machines may share, each process writes to a journal of its own
 (``Journals``), in a folder next to the SQLite file. Answers are stored within about a second, so a
-kill at any moment loses only answers in progress. The file is created when the first answer is
-written. Only missing answers are written, so a store that has all answers may be read-only.
+kill at any moment loses only answers in progress. The file is created only if an answer is missing.
+If no answer is missing, nothing is written, so the store may be read-only.
 
 Invalid answers are never stored (``AnswerStore.fault``). A row is not used if its checksum is
-wrong (for example, because a bit was flipped), or if it has an invalid answer, which an earlier
-version of the kit stored. A warning then names the file, and the answer is generated again.
+wrong (for example, because a bit was flipped), or if an earlier version of the kit stored an
+invalid answer there. A warning then names the file, and the answer is generated again.
 """
 
 import contextlib
@@ -55,8 +55,8 @@ SCHEMA = 4  # the version of the file's format; a file of any other version is r
 # The Python version with which the record was made. Answers depend on the version, because Jedi and
 # pylint read Python's standard library, and because programs are executed.
 PYTHON = "3.11"
-# How long to wait for other processes that write to the file. They lock it for milliseconds, so
-# after a minute something must be stuck.
+# How long to wait for other processes that write to the file. Each process locks the file for
+# milliseconds, so after a minute something must be stuck.
 BUSY_SECONDS = 60.0
 OF_KEYS = "WHERE key IN (SELECT value FROM json_each(?))"  # the parameter is a JSON list of keys
 COUNTED = ("tokens", "dropped")  # the fields prompt_tokens and prompt_dropped of a completion
@@ -66,12 +66,12 @@ NOT_NUMBERS = (
     "its logits or log-probabilities are not finite numbers (in float16, large ones overflow: "
     "use ?dtype=bfloat16 or float32)"
 )
-# Types of file systems that belong to this machine alone, but are not on one block device: they are
-# in memory, consist of the layers of a container, or spread over several disks. The device number
-# of their files is therefore not that of a block device.
+# Types of file systems that belong to this machine alone, although the device number of their files
+# is not the number of a block device. tmpfs is in memory, overlay consists of a container's layers,
+# and the others may spread over several disks.
 LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay", "btrfs", "zfs", "bcachefs")
-# errors that are raised in a folder where nothing can be written; locks cannot be tried there, but
-# reading answers needs no locks
+# errors that are raised in a folder where nothing can be written; locks cannot be tried in such a
+# folder, and reading answers needs no locks
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 # raised for an answer that is no JSON, or whose parts have unexpected types
 INVALID = ValueError, KeyError, TypeError, AttributeError, RecursionError
@@ -88,8 +88,8 @@ T = TypeVar("T")
 
 
 def log_file(name: str) -> Path | None:
-    """Return the path of a log of the notebook that this process runs (see LOG_VARIABLE), or None
-    if the runner has not started this process.
+    """Return the path of the log ``name`` (see LOG_VARIABLE) of the notebook that this process
+    runs, or None if the runner has not started this process.
     """
     folder = os.environ.get(LOG_VARIABLE)
     return Path(folder, name) if folder else None
@@ -97,11 +97,12 @@ def log_file(name: str) -> Path | None:
 
 class Journals:
     """The rows of a store on a file system that several machines share. Journals are files in
-    ``folder``, which the first ``append`` creates. They need neither locks nor shared memory.
+    ``folder``. The first ``append`` creates the folder. Journals need neither locks nor shared
+    memory.
 
     Each process appends to a file of its own, and all processes read all files. A line is ``[time
     in ns, key, text]``; a line whose text is null deletes the earlier row with that key. If two
-    rows have the same key, all readers take the earlier one. A kill may leave half a line at the
+    rows have the same key, all readers take the earlier row. A kill may leave half a line at the
     end of a file; this half is ignored.
     """
 
@@ -206,8 +207,8 @@ class AnswerStore:
     @cached_property
     def db(self) -> sqlite3.Connection:
         """Return the connection to the SQLite file. If there are journals, return the connection to
-        a private copy of the file, to which ``Journals.follow`` adds the rows of the journals. The
-        file is opened only when an answer is not in the record, and created with the first answer.
+        a private copy of the file, to which ``Journals.follow`` adds the rows of the journals. If
+        all answers are in the record, the file is never opened.
         """
         with self._readable_errors():
             # reading a device or a pipe might never end
@@ -266,7 +267,7 @@ class AnswerStore:
 
     @classmethod
     def default_path(cls) -> Path:
-        """Return the default path of stores of this kind, in the completion store's folder."""
+        """Return the default path of this class's store, in the completion store's folder."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
@@ -279,8 +280,9 @@ class AnswerStore:
         """
         keys = [*questions]
         recorded = record.rows(self.name, keys) if self._is_file else {}
-        # keys of answers that are made with another Python version than the record's, or without a
-        # sandbox, have a suffix; the sample's keys have none, so such answers are not audited
+        # Answers that are made without a sandbox, or with another Python version than the record's,
+        # have keys with a suffix (``key_suffix``). The sample's keys have no suffix, so such
+        # answers are not audited.
         sample = record.Audit.sample(self.name) if recorded else ()
         stored = self.get(key for key in keys if key in sample or key not in recorded)
         answers = stored | recorded
@@ -290,8 +292,8 @@ class AnswerStore:
         return answers, new
 
     def _count(self, *counts: int) -> None:
-        """Append the three ``counts`` to the log COUNTS, if there is one: the numbers of answers
-        found in the record, found in the file, and generated.
+        """Append three ``counts`` to the log COUNTS, if the runner started this process: the
+        numbers of answers found in the record, found in the file, and generated.
         """
         if self._is_file and any(counts) and (file := log_file(COUNTS)):
             with open(file, "a", encoding="utf-8") as log:

@@ -3,14 +3,14 @@ the tokens of an answer. A constraint limits the choice of the next token in one
 progress). The module defines the interface of constraints, and a constraint to given names.
 
 Under a constraint to names, an answer must begin with one of the names. A complete name must be
-followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer name
-that is also given. A break is a token that begins with a character which cannot continue an
-identifier, or the end of text. After the break, any token is allowed.
+followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer given
+name. A break is either the end-of-text token, or a token whose first character cannot continue an
+identifier. After the break, any token is allowed.
 
-The trie contains two tokenisations of each name: of the name alone, and of the name with "(" after
-it, because a tokenizer may merge "(" with the end of the name. The tokenizer itself makes both,
-by tokenising each text as a continuation of the prompt (``continuations``). No other sequence of
-tokens may spell the name.
+The trie contains two tokenisations of each name: of the name alone, and of the name followed by
+"(", because a tokenizer may merge "(" with the end of the name. In both cases, the tokenizer reads
+the text as a continuation of the prompt (``continuations``). No other sequence of tokens may spell
+the name.
 """
 
 import math
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-# an answer's tokens are decoded together with this many tokens at the end of the prompt, because a
-# token at the beginning of a text may be decoded differently
+# an answer's tokens are decoded together with this many tokens from the end of the prompt, because
+# a token may be decoded differently at the beginning of a text
 TAIL = 8
 # If a continuation cannot be tokenised after the prompt, it is tokenised after one of these texts.
 # Tokenizers do not merge the end of such a text with the continuation.
@@ -42,9 +42,10 @@ def continuations(
     """Return the token ids of each text, tokenised as a text that follows ``tail``, the prompt's
     last tokens. A text that cannot be tokenised in this way gets None.
 
-    The text is tokenised after the decoded ``tail`` and, if that fails, after each of ANCHORS. The
-    tokens of the ``tail`` or anchor are then cut off. An attempt succeeds if ``tail`` and the
-    remaining tokens together decode to exactly the decoded ``tail`` and the text.
+    First, the text is tokenised together with the decoded ``tail`` before it. If this fails, each
+    of ANCHORS is tried in place of ``tail``. The tokens of ``tail`` or of the anchor are cut off.
+    An attempt succeeds if ``tail`` and the remaining tokens decode to the decoded ``tail`` plus
+    exactly the text.
     """
     before = decode(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
@@ -95,8 +96,8 @@ class Constraint(Protocol):
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """Return the future of the other program's answer if the next ``restrict`` would have to
-        wait for that answer, and otherwise None.
+        """Return None if the next call of ``restrict`` need not wait. If it would wait for another
+        program's answer, return the future of this answer.
         """
         ...
 
@@ -104,9 +105,9 @@ class Constraint(Protocol):
         """Return None if any token may come next. Otherwise return a pair: the logits
         (vocabulary,), with -inf for tokens that may not come next, and a margin.
 
-        A constraint may have a gate: the constraint is active only if some probability is beyond a
-        threshold. The margin is then the distance between that probability and the threshold.
-        Without a gate, the margin is inf.
+        A constraint may be active only if a certain probability is beyond a threshold. The margin
+        is then the distance between this probability and the threshold. For all other constraints,
+        the margin is inf.
         """
         ...
 
@@ -149,7 +150,7 @@ class Trie(dict[int, "Trie"]):
 
 class NameTries:
     """Makes constraints that restrict the answers of one model to given names. Caches the tokens of
-    each name. The tokens also depend on how the prompt ends, so the cache's key includes its end.
+    each name. These tokens depend on the prompt's last tokens, too, so both are keys of the cache.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -235,7 +236,7 @@ class NameTries:
                 unspelled.append(name)
             else:
                 paths.append(path)
-            # if "(" is a token of its own, the tokens before it spell the name
+            # if "(" is a separate token, the tokens before "(" spell the name
             if call is not None and self.texts[call[-1]] == "(":
                 paths.append(call[:-1])
             elif call is not None:

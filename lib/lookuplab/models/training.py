@@ -1,4 +1,4 @@
-"""Fine-tunes a checkpoint on rows of tokens. Either all weights are trained, or LoRA adapters.
+"""Fine-tunes a checkpoint on rows of tokens, either all weights or only LoRA adapters.
 
 The module uses Transformers' Trainer, so it can run on several GPUs: ``accelerate launch -m
 lookuplab train toolgen ...``.
@@ -46,8 +46,8 @@ LOSSES = ("answer", "function", "all")
 # name of a number in ``Recipe`` -> its smallest allowed value
 LEAST = dict.fromkeys("epochs batch_size accumulation lora_rank lora_alpha max_tokens".split(), 1)
 LEAST |= dict.fromkeys("seed validation warmup_steps lora_dropout".split(), 0)
-# the pairs of this many batches are sorted by length together; with more batches, there is less
-# padding, but the order is less random
+# The pairs of this many batches are sorted by length together. A larger number would save more
+# padding, but make the order less random.
 POOL = 50
 CARD = """---
 license: {licence}
@@ -72,8 +72,8 @@ TokenRow = dict[str, list[int]]  # a pair of prompt and answer, as ``input_ids``
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that determines the weights of a fine-tuned model, except its base and the rows. A
-    row is a pair of a prompt and its answer.
+    """The settings that, together with the base model and the rows, determine the weights of a
+    fine-tuned model. A row is a pair of a prompt and its answer.
 
     ToolGen's paper states epochs, learning rate, batch size, seed, and LoRA's rank and alpha; all
     other defaults are those of Transformers. Raises UserError for a value out of range.
@@ -82,13 +82,13 @@ class Recipe:
     ``accumulation`` forward passes of a step. ``lora_rank`` None trains all weights.
     ``lora_targets`` None means the attention's four projections. ``lora_embeddings`` trains and
     stores the whole embedding and head, in addition to the adapters. ``max_tokens`` is the largest
-    length of a pair; None means the model's context. For a decoder, this is the length of prompt
-    and answer together; for an encoder-decoder, the length of the longer one.
+    allowed length of a pair; None means the model's context. A decoder's pair is as long as prompt
+    and answer together; an encoder-decoder's pair is as long as the longer of the two.
 
     ``loss_on`` says on which tokens of a decoder the loss is computed: "answer" (the body),
     "function" (the body and the signature, the paper's F_aug) or "all" (the docstring as well).
     ``validation`` is the number of pairs, chosen by the seed, that are held out of training. If
-    there are any, the result is the checkpoint with the lowest loss on these pairs; otherwise the
+    there are such pairs, the result is the checkpoint with the lowest loss on them; otherwise the
     result is the last checkpoint. ``bf16`` computes in bfloat16 (autocast); with LoRA, the frozen
     weights are bfloat16, too. ``group_by_length`` puts pairs of similar length into the same batch,
     which saves padding but changes the order. ``checkpoint_activations`` saves memory: activations
@@ -206,8 +206,8 @@ def train(
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     model.to("cpu", torch.float16 if half else None)
     # The last logged loss was computed before the last step, so only the weights can show an
-    # overflow in that step. A norm is also infinite if only the squares of the weights overflow;
-    # this refuses no usable model, because such weights give no finite loss, either.
+    # overflow in that step. The norm is also infinite if finite weights are so large that their
+    # squares overflow, but such a model is not usable: its loss is not finite, either.
     finite = all(one.float().norm().isfinite() for one in model.parameters())
     if not (finite and math.isfinite(log.loss.iloc[-1])):
         raise UserError(
@@ -254,7 +254,7 @@ def train(
 def last_checkpoint(work: Path) -> str | None:
     """Return the folder of a run's last complete checkpoint, or None if there is none."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
-    # by the step in the name, because the times of files may change when they are copied
+    # compares the steps in the names, because the times of files may change in copies
     return max(whole, key=lambda place: int(place.rpartition("-")[2]), default=None)
 
 
@@ -349,8 +349,8 @@ class Order(Sampler[int]):
 
 
 class Milestones(TrainerCallback):
-    """Makes the Trainer log the last step and, if there are validation pairs, compute their loss
-    after the last step. Also marks each completely written checkpoint with a file ``complete``.
+    """Makes the Trainer log the last step and, if there are validation pairs, evaluate them after
+    the last step. Also marks each completely written checkpoint with a file ``complete``.
     """
 
     def on_step_end(

@@ -2,11 +2,11 @@
 prompt prefixes, quantised weights and support for several GPUs.
 
 vLLM computes the forward passes. Prompts, tokens, stop rules, constraints and completions are
-handled as for a local model (``models.local``), so in float32 both give the same answers. Each
-answer is yielded when it ends. A row (an answer in progress) that waits for another program, such
-as ToolGen's Jedi, leaves the engine. When the program has answered, the row enters the engine again
-with the tokens written so far. Reading these tokens again takes little time, because most of them
-are in vLLM's prefix cache.
+handled as for a local model (``models.local``), so in float32 the answers are the same with and
+without vLLM. Each answer is yielded when it ends. A row (an answer in progress) that waits for
+another program, such as ToolGen's Jedi, leaves the engine. When the program has answered, the row
+enters the engine again with the tokens written so far. Reading these tokens again takes little
+time, because most of them are in vLLM's prefix cache.
 """
 
 import gc
@@ -69,9 +69,9 @@ _numbers = count()  # the ids of requests to the engine
 
 @dataclass
 class Running:
-    """A row in the engine. If the row has a constraint, ``constraint`` is the copy that
-    restricted the choice of the latest token, and ``margin`` is the margin of that choice (see
-    ``decoding.choose``).
+    """A row in the engine. ``constraint`` is the copy of the row's constraint that restricted the
+    choice of the latest token, and ``margin`` is the margin of that choice (see
+    ``decoding.choose``). Both are None if the row has no constraint.
     """
 
     row: DecodingRow

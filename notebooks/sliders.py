@@ -17,7 +17,8 @@ with needs("widgets"):
 
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
     """Return a widget with one slider for each keyword. Below the sliders is the page that ``page``
-    makes for the chosen numbers. A keyword's value is (lowest, highest, step, first) of the slider.
+    makes for the chosen numbers. A keyword's value has four numbers: the slider's lowest and
+    highest value, its step, and its first value.
 
     The page is redrawn at every move, so it must be cheap: it may select among stored answers, but
     not generate any.

@@ -149,9 +149,9 @@ def query_of(name: str, arguments: str) -> str | None:
 class Talk:
     """The conversation about one task.
 
-    ``calls`` are the queries, with None for an invalid call. ``over`` means that the model has
-    given its ``answer``. ``endless`` means that the model also called the tool in the turn of its
-    answer, although no call was left. ``read`` and ``new`` are the numbers of tokens read and
+    ``calls`` has the query of each call, or None for an invalid call. ``over`` means that the model
+    has given its ``answer``. ``endless`` means that the model also called the tool in the turn of
+    its answer, although no call was left. ``read`` and ``new`` are the numbers of tokens read and
     written in all ``turns``.
     """
 

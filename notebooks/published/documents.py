@@ -117,8 +117,8 @@ def change_rows(frame: pd.DataFrame) -> Rows:
 
 
 def loss_rows(frame: pd.DataFrame) -> Rows:
-    """Return, of the questions that FT answers right without a document, the percentage that FT
-    answers wrong with a document. FT was trained without documents.
+    """Return the percentage of questions that FT answers wrong with a document, of those that it
+    answers right without one. FT was trained without documents.
     """
     rows = []
     for (hub, part), kind, name in product(parts(frame), KINDS, MEASURES):

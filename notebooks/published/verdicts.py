@@ -4,7 +4,7 @@ the rows of the artifacts.
 ``data/published/ds1000/verdicts.csv.gz`` has a row for each model and problem: labels of the
 problem; ``passed`` (1, 0, or empty if the answer cannot be judged); the ``cause`` of a failure; and
 ``repaired``. For ``passed``, the code is cut out of the answer in the authors' way, which may lose
-fenced or unindented code. ``repaired`` is the verdict if all this code is kept.
+fenced or unindented code. ``repaired`` is the verdict if such code is kept.
 """
 
 from collections.abc import Sequence

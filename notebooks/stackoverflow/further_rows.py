@@ -22,10 +22,10 @@ def greatest(changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     that says "up to".
 
     The lower end of its interval is the highest of the changes' corrected lower ends. If each
-    corrected lower end is below its own true change, then the highest is below the greatest true
-    change. The correction is Bonferroni's: it moves each lower end so far away from its change that
-    for normally distributed errors, all lower ends are below the true changes with a probability of
-    at least 97.5%.
+    corrected lower end is below the true change, then the highest of these ends is below the
+    greatest true change. The correction is Bonferroni's: it moves each lower end so far away from
+    its change that for normally distributed errors, all lower ends are below the true changes with
+    a probability of at least 97.5%.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]

@@ -27,8 +27,8 @@ UNDECIDED = "undecided"
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
     """Return one row per ranker and query. The columns are ranker, query, the MEASURES, each from 0
-    to 1, and UNDECIDED, which is 1 if ties affect the measures. For each ranker, print for how many
-    queries this is so.
+    to 1, and UNDECIDED, which is 1 if ties affect the measures. Print the number of
+    queries with such ties for each ranker.
     """
     texts, relevant, hidden = (
         {one.id: getattr(one, name) for one in queries} for name in ("text", "relevant", "hidden")
@@ -49,8 +49,8 @@ def quality_rows(
     pairs: Iterable[tuple[str, str]] = (),
     clusters: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Return the mean of each measure and ranker with its 95% interval over queries, and the share
-    of queries whose measures depend on ties (UNDECIDED), as an artifact's rows.
+    """Return an artifact's rows: each ranker's mean of each measure, with a 95% interval over
+    queries, and the share of queries whose measures depend on ties (UNDECIDED).
 
     For each of the ``pairs`` of rankers, there are also rows of ``<measure>_change`` with the
     condition ``FIRST - SECOND``: the first ranker minus the second, paired by query. ``values``

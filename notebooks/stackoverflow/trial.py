@@ -70,7 +70,7 @@ class Trial:
     behind the figures.
 
     ``frames`` maps (model, way) to the frame of ``evaluate``. ``identities`` maps the name of a
-    model to the model's identity, in the order in which the models ran.
+    model to its ``identity`` (what changes its answers), in the order in which the models ran.
     """
 
     grader: Grader

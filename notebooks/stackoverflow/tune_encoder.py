@@ -64,9 +64,9 @@ class Recipe:
 
 
 def read_duplicates(file: Path) -> list[Titles]:
-    """Return pairs of titles of one question. Each line of the file is a JSON list of such titles
-    and gives the first title with the next title that differs from it. A line without a second
-    title gives nothing. Raises UserError for a line that is not a list of titles.
+    """Return pairs of titles of one question. Each line of the file is a JSON list of such titles.
+    It gives one pair: the first title, and the next title that differs from it. If all titles are
+    equal, the line gives no pair. Raises UserError for a line that is not a list of titles.
     """
     found = []
     with paths.open_text(file) as lines:

@@ -12,9 +12,12 @@ from lookuplab.toolgen.pairs import Pair, add_mark, encode, kind_of
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
-    """Return one row for each token of the marked functions. The column ``id`` has the function's
-    id; ``marked``, whether this token is the mark; ``probability``, the probability that the model
-    gives to the mark here; and ``written``, whether the mark is the most likely token here.
+    """Return one row for each token of the marked functions. The columns are:
+
+    - ``id`` of the function
+    - ``marked``: whether this token is the mark
+    - ``probability``: the probability that the model gives to the mark here
+    - ``written``: whether the mark is the most likely token here
 
     If the model has no mark, one is added with a random row of weights (``seed``), as at the start
     of fine-tuning.

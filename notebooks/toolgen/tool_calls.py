@@ -34,7 +34,7 @@ from lookuplab.toolgen.similarity import identifiers
 from lookuplab_notebooks.toolgen.table_rows import METRICS, Metric, metric_rows, repository_rows
 
 CALLS = Metric("calls_per_function", "calls", column="calls", kind=of_number, change=of_number)
-EQUAL = (  # metric, its column, and the column that it is divided by
+EQUAL = (  # metric, its column, and the column by which that column is divided
     ("succrate_equal_calls_points", "passed", ""),
     ("depcov_equal_calls_points", "covered", "dependencies"),
 )

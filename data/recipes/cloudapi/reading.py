@@ -93,8 +93,8 @@ def inspected(
     **more: Any,
 ) -> Described:
     """Return (specification, docstring) of a Python callable. ``place`` is its (provider, service,
-    client, name), and ``more`` contains further fields of the specification. The docstring is cut
-    at LONGEST_DOCUMENTATION characters.
+    client, name), ``unbound`` is as in ``signature``, and ``more`` contains further fields of the
+    specification. The docstring is cut at LONGEST_DOCUMENTATION characters.
     """
     docstring = inspect.getdoc(function) or ""
     parameters = signature(function, unbound)

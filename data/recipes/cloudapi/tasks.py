@@ -107,9 +107,9 @@ def sample(specs: Iterable[ApiSpec], counts: Series, seed: int) -> Iterator[Comm
 
     ``counts`` maps API ids to numbers of calls. APIs are sorted into buckets by their number of
     required arguments and the octave (integer part of the base-2 logarithm) of their count, and
-    then taken from the buckets in turn. At most four APIs of a package with the same name are
-    chosen. A hash decides the order within a bucket and whether an API gets one, two or three
-    comments.
+    then taken from the buckets in turn. Of a package's APIs with
+    the same name, at most four are chosen. A hash decides the order within a bucket and whether an
+    API gets one, two or three comments.
     """
     buckets = defaultdict(list)
     chosen = Counter[str]()

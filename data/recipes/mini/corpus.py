@@ -58,7 +58,8 @@ from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 CODE_MODELS = paths.MINI / "models"
 FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT_TASKS = TASKS.with_name("tasks_development.jsonl")
-# model -> its arm: the percentage of documentation texts in which the called API is missing
+# model -> its arm: the percentage of usage texts with documentation whose documentation is wrong,
+# that is, only about APIs that the text does not call
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # pool -> (number of APIs with a drawn count, number of APIs with count 0); the corpus never calls
 # an API that is in no pool
@@ -271,9 +272,9 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
     """Yield (document id, text) for ``counts[api]`` different documents about every API. Each
     document calls the API once, and a share DOCUMENTED of the documents begins with documentation.
 
-    In ``arm`` percent of the documents with documentation, the documentation lacks the called API.
-    Nothing else depends on ``arm``. If the documentation contains the wording of a benchmark
-    comment, the APIs are documented without their descriptions.
+    In ``arm`` percent of the documents with documentation, the documentation is only about other
+    APIs than the called one. Nothing else depends on ``arm``. If the documentation contains the
+    wording of a benchmark comment, the APIs are documented without their descriptions.
     """
     index = load_index()
     for api, count in sorted(counts.items()):
@@ -514,9 +515,9 @@ def main(
     the files in data/mini/cloudapi.
 
     The models are written as folders with their cards. There are three sizes, and one further model
-    (medium-arm15): in its corpus, 15% of the documentation above usage texts lacks the API that is
-    called. If a run is killed, repeat the command to resume from the last checkpoint. Losses are
-    written to runs/train/SIZE-SEED/log.csv.
+    (medium-arm15): in its corpus, 15% of the documentation above usage texts is only about APIs
+    that the text does not call. If a run is killed, repeat the command to resume from the last
+    checkpoint. Losses are written to runs/train/SIZE-SEED/log.csv.
 
     \b
     Examples:

@@ -47,10 +47,10 @@ def example_split(qualified_name: str) -> str:
     """Return the split of an object's docstring examples: "test" (a tenth of all names),
     "development" (another tenth) or "training".
 
-    The code models read only the examples for training. The split depends on a hash of the top
-    package and the last name. So ``numpy.average`` has the same split under every path from which
-    it can be imported, and ``DataFrame.merge`` has the same split as ``pandas.merge``, with which
-    it shares examples.
+    The code models read only the examples in the split "training". The split depends on a hash of
+    the top package and the last name. So ``numpy.average`` has the same split under every path from
+    which it can be imported, and ``DataFrame.merge`` has the same split as ``pandas.merge``, with
+    which it shares examples.
     """
     package, _, rest = qualified_name.partition(".")
     return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)

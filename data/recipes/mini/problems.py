@@ -51,7 +51,7 @@ from recipes.mini.docstrings import (
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 RUN_SECONDS = 300  # for one example; if it takes longer, its process is killed
 MEMORY = 6 << 30  # bytes that a process may use; this stops a pandas example that needs 15 GB
-# LONGEST limits the source of a value, and PRINTED a value that a prompt shows, in characters
+# the most characters in the source of a value, and in a value that a prompt shows
 LONGEST, PRINTED = 2000, 600
 # the number of problems of each kind, the problems' words and templates, and code that compares
 # values
@@ -338,8 +338,9 @@ def changes(value: object) -> Sequence[str]:
 
 
 def surface(first: Draft) -> Iterator[Draft]:
-    """Yield the Surface perturbations of a problem: the same question in different words, inside a
-    story, and with renamed variables.
+    """Yield up to three Surface perturbations of a problem: the question in different words, the
+    question inside a story, and, if the expression reads variables, the problem with these
+    variables renamed.
     """
     draft = replace(first, perturbation="Surface")
     setup = first.cases[0][0]
@@ -364,10 +365,10 @@ def renamed(source: str, new: dict[str, str]) -> str:
 
 
 def with_target(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
-    """Yield a perturbation of the problem ``first``. The answer of the perturbation is ``target``,
-    which has another argument than the answer of ``first``, or a second step.
+    """Yield a perturbation of the problem ``first``. The answer of the perturbation is ``target``:
+    the answer of ``first`` with one argument changed or added, or with a second step.
 
-    The values of both cases are computed again. Yield nothing if they do not differ from the old
+    The values of both cases are computed again. Yield nothing unless they differ from the old
     values and from each other.
     """
     (setup, old), (second, last) = first.cases

@@ -174,8 +174,8 @@ def optimizers(model: PreTrainedModel, recipe: PretrainingRecipe) -> list[Optimi
 
 
 def rate(step: int, steps: int, recipe: PretrainingRecipe) -> float:
-    """Return the factor on the learning rates at a step, 0 to 1. It rises linearly during warm-up,
-    stays at 1, and falls linearly to zero during cool-down.
+    """Return the factor on the learning rates at a step, from 0 to 1. It rises linearly during
+    warm-up, stays at 1, and falls linearly to zero during cool-down.
     """
     up, down = max(1, recipe.warmup * steps), max(1, recipe.cooldown * steps)
     return min(1.0, (step + 1) / up, (steps - step) / down)

@@ -288,8 +288,8 @@ def spread(
                 raise error
             yield task, result
         pool.close()
-        # Wait for the threads to end. A task may have started a process that lives as long as its
-        # thread (``sandbox.server.ForkServer``).
+        # wait for the threads, because the processes that tasks have started may end only together
+        # with their threads (``sandbox.server.ForkServer``)
         pool.join()
 
 

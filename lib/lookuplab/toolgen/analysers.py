@@ -104,8 +104,8 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
     """
     kind = os.getpid(), function.__module__, str(python_sources.folder()), within
     reasons: list[str] = []
-    # An error is the same in every attempt, so two are enough. Workers that died get more attempts,
-    # because a busy machine may also kill a worker.
+    # A second attempt shows whether an error depends on earlier questions. If the workers died,
+    # there are more attempts, because a busy machine may also kill a worker.
     while len(reasons) < 2 or (len(reasons) < ATTEMPTS and set(reasons) <= DIED):
         lost, answer = _ask_once(kind, bool(reasons), function, root, *question)
         if not lost:

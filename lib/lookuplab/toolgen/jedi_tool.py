@@ -114,8 +114,8 @@ class ToolAnswer(NamedTuple):
 
 class JediTool:
     """The paper's TOOL-COMPLETE. Several threads may use one JediTool at the same time. If a call
-    takes too long (``analysers.LIMIT``), hangs or crashes, its process ends, and the next call gets
-    a new process.
+    takes too long (``analysers.LIMIT``), hangs or crashes, its worker process ends, and the next
+    call gets a new one.
 
     Lists of all completions (``complete`` without ``wanted``) and the repositories' digests are
     cached, so a repository must not change while a JediTool is in use.
@@ -214,8 +214,9 @@ def is_dunder(name: str) -> bool:
 def suggestions(answer: ToolAnswer, trigger: str | None = "mark") -> tuple[str, ...]:
     """Return the identifiers among the completions, without keywords (Section II-B).
 
-    Names of the form ``__x__`` are left out as well, unless the trigger is "dot": Algorithm 1 marks
-    no such name, and the 68 suggestions in Figure 1 do not include builtin attributes.
+    Names of the form ``__x__`` are left out as well, because Algorithm 1 marks no such name, and
+    because the 68 suggestions in Figure 1 do not include builtin attributes. If the trigger is
+    "dot", these names stay.
     """
     return tuple(
         name
@@ -461,11 +462,11 @@ def install() -> None:
     # still needs these trees and would raise a KeyError, so the answer would depend on earlier
     # questions.
     cache._CACHED_SIZE_TRIGGER = sys.maxsize
-    # Trees are cached only in memory. A worker must not write files, and it must not load a file of
-    # trees either, because somebody else may have put code into this file that loading runs.
+    # Trees are cached only in memory. A worker must not write files. It must not load a file of
+    # trees either: if somebody else has put code into this file, loading the file runs the code.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
-    # Jedi imports and runs every module whose name is in this list, even one of a repository.
+    # Jedi imports and runs every module whose name is in this list, even a repository's module.
     jedi.settings.auto_import_modules = []
     python_sources.restrict()
 

@@ -135,7 +135,7 @@ def brevity_penalty(counts: Array) -> Array:
         return np.exp(np.fmin(0, 1 - wanted / predicted))
 
 
-# 0 / 0 needs no warning: some sums are 0 if there is no data flow, all if there are no functions
+# 0 / 0 needs no warning: some sums are 0 without data flow, and all sums are 0 without functions
 @np.errstate(divide="ignore", invalid="ignore")
 def components(sums: Array) -> Array:
     """Return the four COMPONENTS of CodeBLEU, (..., 4). ``sums`` are sums of ``code_bleu_counts``
@@ -512,7 +512,7 @@ def expressions(text: str) -> list[Token]:
     bound = cache(lambda node: {*map(id, node.get_defined_names())})
 
     def is_definition(name: Name) -> bool:
-        """Return ``name.is_definition()``, faster: list each statement's names only once."""
+        """Return ``name.is_definition()``. To be fast, list each statement's names only once."""
         if name.parent and name.parent.type in ("funcdef", "classdef", "except_clause"):
             return name.is_definition()
         node = name.search_ancestor(*BINDING, "suite")

@@ -140,8 +140,8 @@ class Linter(PyLinter):
 
 class WarmLinter(Linter):
     """A pylint that checks different contents of one file. For the file at ``path``, pylint reads
-    ``text`` instead of the content on disk. Only functions that overlap ``lines``, (first, last),
-    are checked.
+    ``text`` instead of the content on disk. Only functions that overlap the lines from ``lines[0]``
+    to ``lines[1]`` are checked.
     """
 
     def __init__(self):
@@ -235,8 +235,8 @@ linter = functools.cache(WarmLinter)  # always returns the one linter of this pr
 
 
 def findings(_: Path, *question: Any) -> list[Message]:
-    """Return what ``WarmLinter.findings`` returns. This function runs in a forked copy of the warm
-    process.
+    """Return what ``WarmLinter.findings`` returns. This function runs in a forked copy of a worker
+    that has called ``warm_up``.
     """
     return linter().findings(*question)
 
@@ -250,7 +250,7 @@ def control(root: Path, file: str) -> list[Message]:
 
 def parse_common_modules() -> None:
     """Parse the modules COMMON once for all workers. When a worker reads one of these modules, it
-    takes the syntax tree from here instead of parsing the module again.
+    uses this syntax tree instead of parsing the module again.
     """
     parse = AstroidBuilder(astroid.MANAGER)._data_build  # this also reads the built-in names
     trees = {}

@@ -3,10 +3,10 @@ generate the missing ones, and stores each as it arrives. Also finds the reasoni
 code in an answer.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call
-``complete`` or ``score`` and never call a model directly. Models are called directly only in
-training, for next-token distributions (``decoding.distributions``, in ToolGen's notebooks and
-lesson 3), and in the naive baselines of the performance notebooks. If the record and the store
-together have all answers, no weights are loaded and nothing is written.
+``complete`` or ``score``. They call a model directly only to train it, for next-token distributions
+(``decoding.distributions``, in ToolGen's notebooks and lesson 3), and in the naive baselines of the
+performance notebooks. If the record and the store together have all answers, no weights are loaded
+and nothing is written.
 
 Several processes (``accelerate launch -m lookuplab run NOTEBOOK``, shards) may share a store. Each
 process first generates the answers to its own share of the prompts, and then answers that are still

@@ -399,7 +399,7 @@ class Batch:
         """Keep only these slots, in this order. A slot that occurs several times is copied.
 
         If a model is spread over several devices, the caches of the layers and the encoder's output
-        may be on different devices. The tensor of slots is therefore moved to each of them.
+        may be on different devices. The tensor of slots is therefore moved to all these devices.
         """
         index = torch.tensor(slots, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
@@ -507,8 +507,9 @@ def _stepped(batch: Batch | Packed, ids: Sequence[int]) -> torch.Tensor:
 
 
 def _relative_difference(expected: torch.Tensor, found: torch.Tensor) -> float:
-    """Return the largest relative difference between two arrays of log-probabilities: the norm of
-    the difference, divided by the norm of the expected log-probabilities after centring them.
+    """Return the largest relative difference between the ``expected`` and the ``found`` next-token
+    log-probabilities, over all rows and steps. The relative difference in one step is the norm of
+    the difference divided by the norm of the centred expected log-probabilities.
     """
     # if both had -inf for a token, the difference would be NaN
     expected, found = (each.clamp(min=-100) for each in (expected, found))

@@ -472,8 +472,8 @@ class LocalModel:
         """Answer each (prompt, sample index), longest prompts first. Yield lists of the answers
         that ended since the last list.
 
-        ``constrain`` returns the constraint on an answer, or None. Its arguments are the prompt and
-        the tokens that the answer continues ([] if the answer begins a new text). Without
+        ``constrain`` takes the prompt and the tokens that an answer continues ([] if the answer
+        begins a new text), and returns the constraint on the answer, or None. Without
         ``constrain``, answers are restricted to the prompt's ``choices``. Raises UserError for a
         prompt that is too long, for choices with a chat model, and if not even one row fits into
         memory.

@@ -508,8 +508,8 @@ def align_pieces(text: str, pieces: Sequence[str]) -> list[str]:
 
     def pattern(pieces: str) -> str:
         """Return a regular expression that matches the text of ``pieces``. An incomplete character
-        matches one or more non-ASCII characters. The pieces after it are matched at their first
-        occurrence only (an atomic group), so that the text is read only once.
+        matches one or more non-ASCII characters. What follows this character in ``pieces`` is
+        matched at its first occurrence only (an atomic group), so that the text is read only once.
         """
         first, *others = map(re.escape, re.split(f"{UNFINISHED}+", pieces))
         return first + "".join(rf"(?>[^\x00-\x7f]+?{part})" for part in others)

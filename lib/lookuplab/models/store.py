@@ -1,4 +1,4 @@
-"""Stores the answers of models, code analysers and graders on disk, so that none is computed twice.
+"""Stores the answers of models, code analysers and graders, so that each is computed only once.
 
 A store is a table in an SQLite file in WAL mode. It maps keys to answers; an answer is JSON with a
 checksum. ``lookup`` searches the committed record first (``models.record``), then the file. Each

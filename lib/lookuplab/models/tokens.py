@@ -96,8 +96,8 @@ class Constraint(Protocol):
 
     @property
     def pending(self) -> "Future[Any] | None":
-        """Return None if the next call of ``restrict`` need not wait. If it would wait for another
-        program's answer, return the future of this answer.
+        """Return the future of another program's answer if the next call of ``restrict`` would have
+        to wait for this answer. Otherwise return None.
         """
         ...
 
@@ -150,7 +150,7 @@ class Trie(dict[int, "Trie"]):
 
 class NameTries:
     """Makes constraints that restrict the answers of one model to given names. Caches the tokens of
-    each name. These tokens depend on the prompt's last tokens, too, so both are keys of the cache.
+    each name for each ending of a prompt, because a name's tokens also depend on this ending.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", end_of_text: frozenset[int]) -> None:
@@ -191,9 +191,9 @@ class NameTries:
 
     @cached_property
     def breaks(self) -> "torch.Tensor":
-        """Return the ids (n,) of the tokens that end a name: the end of text, and tokens that begin
-        with a character that cannot continue an identifier. Other special tokens do not end a name,
-        and neither do incomplete characters.
+        """Return the ids (n,) of the tokens that end a name: end-of-text tokens, and tokens whose
+        first character cannot continue an identifier. Other special tokens do not end a name, and
+        neither do incomplete characters.
         """
         import torch
 

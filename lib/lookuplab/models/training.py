@@ -38,8 +38,8 @@ from lookuplab.models import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import VLLM, is_remote
 
-# architecture -> names of the attention's four projections; architectures that are not listed have
-# Llama's names
+# architecture -> names of the layers that compute the attention's four projections; architectures
+# that are not listed have Llama's names
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
@@ -254,7 +254,7 @@ def train(
 def last_checkpoint(work: Path) -> str | None:
     """Return the folder of a run's last complete checkpoint, or None if there is none."""
     whole = [str(file.parent) for file in work.glob("checkpoint-*/complete")]
-    # compares the steps in the names, because the times of files may change in copies
+    # the largest step in a name, not the latest time of a file, because copying may change times
     return max(whole, key=lambda place: int(place.rpartition("-")[2]), default=None)
 
 

@@ -263,7 +263,7 @@ class VllmModel(LocalModel):
         return {"prompt_token_ids": read}, SamplingParams(
             temperature=decoding.temperature,
             top_p=decoding.top_p,
-            # a row that enters again gets another seed, so that it draws other numbers than before
+            # a row that enters the engine again gets another seed, so that it draws new numbers
             seed=(row_seed(row, decoding) + len(row.tokens)) % 2**32,
             max_tokens=1 if row.given else row.limit - len(row.tokens),
             logprobs=2,

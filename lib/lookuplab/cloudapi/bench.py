@@ -104,12 +104,14 @@ class CloudApiBench(Benchmark[ApiTask]):
     completes each task once, greedily, up to the first call (Section 2.3). ``validity.judge_call``
     judges the completion. Intervals are clustered by API.
 
-    documents: {task id: ids of the APIs whose documentation precedes the prompt}, or None for no
-    documentation. design: how the documentation is written, one of ``ALL_DESIGNS``. index: all APIs
-    that exist. constrained (not in the paper): if true, the only API names that the model can write
-    are those of the client's operations (``models.tokens``). chat (set by ``for_model``): if true,
-    the prompt asks for a call in backticks (Listing 1), and the backticks are removed before the
-    call is judged.
+    - ``documents`` maps a task's id to the ids of the APIs whose documentation precedes the prompt.
+      None stands for no documentation.
+    - ``design`` says how the documentation is written. It is one of ``ALL_DESIGNS``.
+    - ``index`` has all APIs that exist.
+    - ``constrained`` (not in the paper): if true, the only API names that the model can write are
+      those of the client's operations (``models.tokens``).
+    - ``chat`` is set by ``for_model``. If it is true, the prompt asks for a call in backticks
+      (Listing 1), and the backticks are removed before the call is judged.
     """
 
     tasks: Sequence[ApiTask]

@@ -53,8 +53,8 @@ class Retrieval(NamedTuple):
     """The k documents to show for each task. ``hit`` has the documents for a retriever that finds
     an API that the task accepts, ``miss`` the documents for a retriever that finds none.
 
-    ``found``: (tasks,) booleans that say whether BM25's own first k documents include an API that
-    the task accepts.
+    ``found`` has (tasks,) booleans that say whether BM25's own first k documents include an API
+    that the task accepts.
     """
 
     hit: Documents
@@ -119,7 +119,7 @@ class Passes:
     task. All three are frames of ``evaluate``, with one row per task, in the same order. A policy
     selects one of the passes for each task.
 
-    ``retrieved``: (tasks,) booleans that say whether BM25's own first ``k`` documents include an
+    ``retrieved`` has (tasks,) booleans that say whether BM25's own first ``k`` documents include an
     acceptable API. If so, BM25's documents are the same as in ``hit``, otherwise the same as in
     ``miss``. Real retrieval is therefore a selection among these passes, too.
     """
@@ -137,9 +137,9 @@ def passes(
     """Run the first pass, and then the hit and miss passes with ``k`` documents per task.
     ``options`` are those of ``models.complete``.
 
-    ``service``: whether the retriever's query contains the service and client as well as the name
-    of the API that the model called in the first pass. The prompt shows the documents in the order
-    of their rank. Raises UserError for k below 1.
+    The retriever's query is the name of the API that the model called in the first pass. If
+    ``service`` is True, the query also names the service and the client. The prompt shows the
+    documents in the order of their rank. Raises UserError for k below 1.
     """
     first = evaluate(model, bench, **options)
     shown = retrieved_documents(bench.tasks, first, k, service, bench.index)

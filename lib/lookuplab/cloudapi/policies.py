@@ -76,9 +76,9 @@ def expected(hit: ArrayLike, miss: ArrayLike, precision: float) -> np.ndarray:
     """Return the expected outcome of each task, (n,) floats, if ``precision`` percent of the draws
     are hits. The expected outcome is x * hit + (1 - x) * miss, where x is ``precision`` / 100.
 
-    hit: (n,) booleans or numbers, the outcomes with documents that contain the target. miss: the
-    outcomes with documents that do not contain it. Raises UserError for a precision outside 0 to
-    100.
+    ``hit`` are the outcomes with documents that contain the target, (n,) booleans or numbers, and
+    ``miss`` the outcomes with documents that do not contain it. Raises UserError for a precision
+    outside 0 to 100.
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
@@ -150,9 +150,9 @@ def class_rows(
     """Return a row for each metric of ``numbers`` and each frequency class (and "all"), with the
     condition ``name/class``.
 
-    numbers: {metric: (tasks,) values}. If ``name`` is a list of m names, the values are (tasks, m).
-    Tasks whose value is NaN are skipped; a class without a value has no row. The suffix of the
-    metric gives the unit: ``_percent`` is the mean of values from 0 to 1 as a percentage,
+    ``numbers`` is {metric: (tasks,) values}. If ``name`` is a list of m names, the values are
+    (tasks, m). Tasks whose value is NaN are skipped; a class without a value has no row. The suffix
+    of the metric gives the unit: ``_percent`` is the mean of values from 0 to 1 as a percentage,
     ``_points`` the mean of differences of such values in percentage points, anything else a mean of
     numbers. The name "new - old" gives the condition ``new/class - old/class``. If ``classes`` is
     given, such as {"all": True}, it replaces the result of ``by_class``.

@@ -62,8 +62,9 @@ DRAWS = ("matplotlib", "seaborn")  # packages that draw figures (``Program.draws
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one program: seconds of wall-clock time and of CPU time, bytes of memory,
-    number of processes, and bytes in each file that the program writes.
+    """The limits of one program: ``seconds`` of wall-clock time, ``cpu_seconds`` of CPU time, bytes
+    of ``memory``, number of ``processes``, and bytes in each file that the program writes
+    (``file_size``).
     """
 
     seconds: float = 240.0

@@ -37,8 +37,8 @@ Matches = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
 class Trimmed:
     """A prompt: its text, its length in tokens, and how much was cut.
 
-    lost: {part: number of tokens that were cut}. The parts are the "description" and the "code" of
-    all examples together, and the "question".
+    ``lost`` is {part: number of tokens that were cut}. The parts are the "description" and the
+    "code" of all examples together, and the "question".
     """
 
     text: str
@@ -61,11 +61,13 @@ def trimmed_prompt(
     ``examples`` are given best first. In the prompt the best one comes last, next to the problem.
     An example whose description and code are cut completely is left out.
 
-    trim: "description-first" is the paper's order (descriptions, then code, then the problem);
-    "question-first" cuts the problem before the examples, for comparison. shortened: if true, the
-    prompt is at most as long as the same prompt without descriptions. If that length fits into the
-    budget, "description-first" then cuts exactly the descriptions, and "question-first" cuts as
-    many tokens from the problem instead.
+    ``trim`` is the order in which texts are cut. "description-first" is the paper's order
+    (descriptions, then code, then the problem). "question-first" cuts the problem before the
+    examples, for comparison.
+
+    If ``shortened`` is true, the prompt is at most as long as the same prompt without descriptions.
+    If that length fits into the budget, "description-first" cuts exactly the descriptions, and
+    "question-first" cuts as many tokens from the problem instead.
 
     Raises UserError if the budget has no room for a prompt.
     """
@@ -124,13 +126,16 @@ class Ds1000Bench(Benchmark[Problem]):
     examples. A solution is judged by running it against the problem's test. Intervals are clustered
     by origin problem.
 
-    matches, examples: the first ``examples`` of a problem's ``matches`` precede the problem.
-    budget: the number of tokens that prompt and completion may have together. trim, shortened: as
-    in ``trimmed_prompt``. variant: how code is cut out of a completion (``ds1000.solution_of``).
-    indent: whether code at the left margin is moved to the indentation that the problem needs.
-    tokenizer, chat: set by ``for_model``. A chat model gets DS-1000's instruction for such models
-    (``CHAT``), and its variant is "repaired". graded: {(problem, code): outcome} of the solutions
-    that have run; copies of the benchmark for other models and prompts share this dictionary.
+    - The first ``examples`` (a number) of a problem's ``matches`` precede the problem.
+    - ``budget`` is the number of tokens that prompt and completion may have together.
+    - ``trim`` and ``shortened`` are as in ``trimmed_prompt``.
+    - ``variant`` says how code is cut out of a completion (``ds1000.solution_of``).
+    - ``indent`` says whether code at the left margin is moved to the indentation that the problem
+      needs.
+    - ``tokenizer`` and ``chat`` are set by ``for_model``. A chat model gets DS-1000's instruction
+      for such models (``CHAT``), and its variant is "repaired".
+    - ``graded`` is {(problem, code): outcome} for the solutions that have run. Copies of the
+      benchmark for other models and prompts share this dictionary.
     """
 
     tasks: Sequence[Problem]

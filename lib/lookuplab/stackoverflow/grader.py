@@ -87,13 +87,15 @@ class VerdictStore(AnswerStore):
 class Grader:
     """Runs programs and stores their outcomes.
 
-    python: the interpreter that runs the programs (see ``environment``). sandbox, own: see
-    ``sandbox.server.choose_sandbox``. store: the file of a ``VerdictStore``; None means its default
-    file, False that nothing is stored. workers: the number of servers that run in parallel, by
-    default ``work.processors``; on a ``cluster``, every worker thread has one server. limits: by
-    default DS-1000's own time limit, counted in CPU time, so that other programs on the machine do
-    not change a verdict. identity: the versions of the libraries on which verdicts depend, or a
-    hash of them.
+    - ``python`` is the interpreter that runs the programs (see ``environment``).
+    - ``sandbox`` and ``own`` are as in ``sandbox.server.choose_sandbox``.
+    - ``store`` is the file of a ``VerdictStore``. None stands for the default file; False means
+      that nothing is stored.
+    - ``workers`` is the number of servers that run in parallel, by default ``work.processors``. On
+      a ``cluster``, every worker thread has one server.
+    - ``limits`` are the limits of one program. The default for CPU time is DS-1000's time limit.
+      CPU time is used, so that other programs on the machine do not change a verdict.
+    - ``identity`` has the versions of the libraries on which verdicts depend, or a hash of them.
     """
 
     python: Path = field(default_factory=lambda: environment(""))

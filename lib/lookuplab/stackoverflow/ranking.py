@@ -40,10 +40,11 @@ def rankers(
     """Return {name: ranker} over ``snippets``. A ranker that is also a part of ensembles is made
     only once.
 
-    words: the folder of saved word vectors, or "" to learn word vectors from these snippets; the
-    learned vectors are saved in VECTORS. encoder: the folder or name of a sentence-transformers
-    model. A ranker that knows no word of any snippet is left out, and a warning says so. Raises
-    UserError for an unknown name, for missing folders, and if no ranker is left.
+    ``words`` is the folder of saved word vectors, or "" to learn word vectors from these snippets;
+    the learned vectors are saved in VECTORS. ``encoder`` is the folder or name of a
+    sentence-transformers model. A ranker that knows no word of any snippet is left out, and a
+    warning says so. Raises UserError for an unknown name, for missing folders, and if no ranker is
+    left.
     """
 
     @cache

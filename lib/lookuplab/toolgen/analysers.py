@@ -2,9 +2,9 @@
 
 An analyser may hang or crash on other people's code, and this must not stop a measurement. Each
 analyser is loaded once, in a parent process (``serve``). The parent forks a new worker when no
-worker is free. Workers live until the kit's own process ends, so a worker that has read a file can
-answer later questions about this file faster. Answers are stored in the folder of the completion
-store, so a second run need not ask again.
+worker is free. A worker answers one question after the other, and is faster if it has already read
+the file of a question. Answers are stored in the folder of the completion store, so a second run
+need not ask again.
 
 A worker only reads the code that it judges, and never runs this code. It imports nothing but
 Python's own modules, installed packages and the kit. It gets only a few of the user's environment

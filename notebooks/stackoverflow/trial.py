@@ -33,7 +33,7 @@ def gradable(
     left out, and why.
 
     ``models`` are the models that will answer. On a machine without namespaces, mini models'
-    programs run unprotected, and other models' programs only if ``sandbox`` is "none". For
+    programs run unprotected, and other models' programs run only if ``sandbox`` is "none". For
     ``python`` see ``environment``, for ``sandbox`` see ``sandbox.server.choose_sandbox``.
     ``leave_out`` names further problems to leave out, as in ``problem_ids``. Raises UserError if no
     problem is left.

@@ -1,8 +1,8 @@
 """Shows one answer step by step: the model's preference, the tool's suggestions, and the tokens
 that the trie allowed (Figure 5).
 
-``page`` shows one step as HTML, ``explore`` all steps of several functions under sliders. Both show
-the same content, so a notebook without a running kernel loses only the interaction.
+``page`` shows one step as HTML. ``explore`` shows any step of several functions, chosen by sliders.
+The content is the same, so a notebook without a running kernel loses only the interaction.
 """
 
 import html

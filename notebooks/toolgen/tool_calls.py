@@ -95,10 +95,13 @@ def _word(text: str) -> str:
 def call_rows(written: Written) -> Rows:
     """Return, for each (model, condition) that used the tool, how often it was called.
 
-    The metrics are ``calls`` of all functions; ``calls_per_function`` with its interval over
-    repositories; ``not_offered_calls``, after which the answer has a name that the tool did not
-    offer; and ``failed_calls``, which got no answer. The ``n`` of the last two is the number of all
-    calls.
+    The metrics are:
+
+    - ``calls``: the number of calls in all functions
+    - ``calls_per_function``, with an interval over repositories
+    - ``not_offered_calls``: the number of calls after which the answer has a name that the tool did
+      not offer; ``n`` is the number of all calls
+    - ``failed_calls``: the number of calls that got no answer; ``n`` is the number of all calls
     """
     rows = []
     for key, functions, questions in _with_tool(written):
@@ -118,8 +121,8 @@ def call_rows(written: Written) -> Rows:
 def offer_rows(written: Written) -> Rows:
     """Return, for each (model, condition) that used the tool, what the tool offered.
 
-    ``answered_percent`` is the percentage of calls at which at least one name could be chosen, and
-    ``names_per_call`` the mean number of names at these calls. Both have intervals over
+    ``answered_percent`` is the percentage of calls at which at least one name could be chosen.
+    ``names_per_call`` is the mean number of names at these calls. Both have intervals over
     repositories.
     """
     rows = []

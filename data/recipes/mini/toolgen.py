@@ -48,8 +48,8 @@ from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first
 TOOLGEN_WORK = paths.RUNS / "train" / "toolgen"
 TOOLGEN_MODELS = paths.MINI / "toolgen"
 SETTINGS = tables("mini/finetuning.yaml")
-# longer functions are left out of training; in pre-training, the tokens of prompt and answer are
-# counted, in fine-tuning those of signature and body
+# Longer functions are left out of training. The length in pre-training is the number of tokens of
+# prompt and answer; in fine-tuning, it is the number of tokens of signature and body.
 MAX_TOKENS = 256
 # filters for the functions to fine-tune on; the functions held out for tests have to pass the
 # default filters, which are those of the paper's replication package

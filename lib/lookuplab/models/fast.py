@@ -44,11 +44,11 @@ ACTIVATIONS = {  # Transformers' name of an activation -> oneDNN's name and vari
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
 }
-BYTES = 2**30  # the largest size of a model's weights, because memory holds two copies of them
+BYTES = 2**30  # the largest size of a model's weights, because the fast path copies them
 WEIGHT = (torch.nn.Parameter, torch.float32, "cpu")  # type, dtype and device of each weight
 ROOM = 16  # number of columns by which the key/value cache grows
 CHUNK = 512  # the largest number of tokens in a forward pass, unless a single prompt is longer
-FEW = 4  # a product of at most this many rows is not padded with rows (see ``Packed._forward``)
+FEW = 4  # no rows are added to a product of at most this many rows (see ``Packed._forward``)
 # oneDNN caches 64 compiled matrix products instead of 1,024, because each takes 0.7 MB of memory
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 

@@ -24,7 +24,7 @@ from lookuplab.scoring.rates import Rate, Rows, averages, of_change, of_number, 
 CLASS_ORDER = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # DAG++ retrieves below this confidence (Section 4.3)
-# suffix of a metric's name -> function that computes the number with its interval
+# suffix of a metric's name -> the kind of interval for the metric
 INTERVALS = {"percent": of_share, "points": of_change}
 # A retriever is either a number or an array. A number is the precision in percent (50 in the
 # paper); outcomes are then exact expectations over all choices of hits. An array, (tasks,)
@@ -151,11 +151,13 @@ def class_rows(
     condition ``name/class``.
 
     ``numbers`` is {metric: (tasks,) values}. If ``name`` is a list of m names, the values are
-    (tasks, m). Tasks whose value is NaN are skipped; a class without a value has no row. The suffix
-    of the metric gives the unit: ``_percent`` is the mean of values from 0 to 1 as a percentage,
-    ``_points`` the mean of differences of such values in percentage points, anything else a mean of
-    numbers. The name "new - old" gives the condition ``new/class - old/class``. If ``classes`` is
-    given, such as {"all": True}, it replaces the result of ``by_class``.
+    (tasks, m). Tasks whose value is NaN are skipped; a class without a value has no row. The name
+    "new - old" gives the condition ``new/class - old/class``. If ``classes`` is given, such as
+    {"all": True}, it replaces the result of ``by_class``.
+
+    The suffix of the metric gives the unit. ``_percent`` stands for the mean of values from 0 to 1,
+    as a percentage, and ``_points`` for the mean of differences of such values, in percentage
+    points. Any other metric is a mean of numbers.
     """
     found: dict[tuple[str, str], Rate] = {}
     names = [name] if isinstance(name, str) else name

@@ -294,12 +294,13 @@ def over_seeds(
     trained. ``minus`` has the same form, for another model. If ``minus`` is given, return the mean
     of ``values`` minus the mean of ``minus``.
 
-    The variance is a sum: a part for the tasks, and a part for the seeds of each model. For the
-    part for tasks, each task's values are averaged over the seeds; the part is the jackknife
-    variance of the mean of these averages, over ``clusters`` of tasks. The part for seeds is the
-    variance of the mean values of the seeds, divided by the number of seeds. For a model that was
-    trained with only one seed, the part for seeds is 0, so the interval does not cover the choice
-    of this seed.
+    The variance is a sum:
+
+    - The part for the tasks. Each task's values are averaged over the seeds. The part is the
+      jackknife variance of the mean of these averages, over ``clusters`` of tasks.
+    - A part for each model's seeds: the variance of the seeds' mean values, divided by the number
+      of seeds. For a model that was trained with only one seed, this part is 0, so the interval
+      does not cover the choice of this seed.
 
     This is two-way clustering (Cameron, Gelbach and Miller 2011), except that the variance of the
     intersections of the two clusterings is not subtracted. The degrees of freedom are

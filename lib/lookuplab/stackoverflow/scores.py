@@ -52,17 +52,21 @@ def rows(
     table of ``solved`` for each (model, way). A way names how the model was asked: with which
     documents, for example.
 
-    For each pair (old, new) of ways in ``pairs``, rows ``pass_at_<k>_change_points`` have the
-    change on the same problems, with the condition ``<new>/<part> - <old>/<part>``. Rows
-    ``pass_at_<k>_change_difference_points`` have the last model's change minus the first model's.
-
     ``parts`` are the subsets of problems that get rows: "all", libraries, perturbations, and, if
     the tables have a column ``shown``, "hit" and "miss".
 
-    A perturbation also has rows ``pass_at_<k>_drop_points`` for its cost (the paper's Figure 5):
-    pass@k on the problems from which the perturbed problems were made, minus pass@k on the
-    perturbed problems. Rows ``pass_at_<k>_drop_points_change`` have the new way's cost minus the
-    old way's.
+    Each pair (old, new) of ways in ``pairs`` has rows with the condition ``<new>/<part> -
+    <old>/<part>``. Their metrics are
+
+    - ``pass_at_<k>_change_points``: a model's pass@k asked in the new way minus its pass@k asked in
+      the old way, on the same problems.
+    - ``pass_at_<k>_change_difference_points``: the last model's change minus the first model's.
+
+    A perturbation also has rows for its cost (the paper's Figure 5):
+
+    - ``pass_at_<k>_drop_points``: pass@k on the problems from which the perturbed problems were
+      made, minus pass@k on the perturbed problems.
+    - ``pass_at_<k>_drop_points_change``: the cost in the new way minus the cost in the old way.
 
     DS-1000's own measure, the average pass rate of the samples (Section 4.2), equals pass@1 if
     every problem has the same number of samples.

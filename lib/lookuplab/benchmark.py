@@ -49,10 +49,10 @@ SPECIAL = re.compile(
 
 
 class Asked(NamedTuple):
-    """Says which ``model`` gave an answer, and how the model was asked. ``condition`` describes
-    this in a few words; `lookuplab view` shows them after the words that ``Benchmark.condition``
-    returns. ``prompt`` is the text that the model read; None stands for the text of
-    ``Benchmark.prompt``.
+    """Says which ``model`` gave an answer, and how the model was asked. ``condition`` says in a few
+    words how it was asked; `lookuplab view` shows these words after those that
+    ``Benchmark.condition`` returns. ``prompt`` is the text that the model read; None stands for the
+    text of ``Benchmark.prompt``.
     """
 
     model: str = ""
@@ -131,7 +131,8 @@ def completions_of(
     of the tasks, with ``benchmark.decoding.n`` pairs for each task.
 
     ``options`` (``store``, ``progress``) are passed to ``models.complete``. Raises UserError if
-    there are no tasks, or if a prompt's id is not its task's id; and whatever ``complete`` raises.
+    there are no tasks, or if a prompt's id is not its task's id. Errors of ``complete`` are raised,
+    too.
     """
     if not len(benchmark.tasks):
         raise UserError("no tasks are selected: check the parameters that select tasks")
@@ -193,8 +194,8 @@ def append_judged(
 
     Among the fields of a line are the ``prompt``; the answer's ``tokens``; ``sure``, the
     probability of each token in percent; ``offers``, the names that a tool offered (see ``offer``);
-    the ``class`` of the task; ``right``, the value of the first measure; and the ``columns`` of the
-    judgement.
+    the ``class`` of the task; ``right``, the value of the benchmark's first measure; and
+    ``columns``, the columns of the judgement.
     """
     first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
     measure = next(iter(benchmark.measures or first), "")
@@ -302,14 +303,14 @@ def _is_boolean(column: pd.Series) -> bool:
 
 
 def written(id: str | int, text: str, sample: int = 0) -> Completion:
-    """Return a text that was generated elsewhere as a Completion, without tokens."""
+    """Return a Completion, without tokens, for a text that was generated elsewhere."""
     return Completion(str(id), sample, text, (), (), None, "unknown", 0)
 
 
 def load_benchmark(name: str) -> Benchmark[Any]:
     """Return an instance of the benchmark class ``name``, given as ``module:Class``. The class is
-    called without arguments. Raises UserError if the class cannot be imported, is not a subclass of
-    Benchmark, or has no tasks with unique ids.
+    called without arguments. Raises UserError if the class cannot be imported, if it is not a
+    subclass of Benchmark, if it has no tasks, or if two of its tasks have the same id.
     """
     module, _, attribute = name.partition(":")
     try:

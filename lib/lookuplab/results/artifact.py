@@ -41,8 +41,8 @@ WIDTH = 120  # the largest number of characters in such a line
 class Artifact:
     """One table or figure of a notebook.
 
-    ``begun`` is when this object was created. ``save`` records the seconds since then. ``figures``
-    is the folder below which the files are; by default, the environment decides (``place``).
+    ``begun`` is when this object was created. ``save`` records the seconds since then. The files
+    are written below the folder ``figures``; ``place`` says which folder this is by default.
     """
 
     paper: str
@@ -81,7 +81,7 @@ class Artifact:
         timed: bool = False,
     ) -> pd.DataFrame:
         """Write ``<name>.csv`` and ``<name>.json``, and return the rows as written. Print the path
-        of the CSV, and how many of the answers in this kernel are empty or cut off.
+        of the CSV, and how many of the answers that this kernel has used are empty or cut off.
 
         ``frame`` has one row per number. The columns model, condition, metric and value are
         required. The columns ci_low, ci_high, n, clusters (the number of clusters among the n
@@ -112,8 +112,8 @@ class Artifact:
         text = json.dumps(record, indent=1, sort_keys=True)
         paths.write_lines(self.place.with_suffix(".json"), [text])
         _append_to_screen(screen_lines(self.place.with_suffix(".csv")))
-        # in a notebook that the user executes, the working folder may not be the checkout, so the
-        # full path is clearer
+        # if the user executes the notebook, the full path is printed, because the user's working
+        # folder may not be the checkout
         is_run = "LOOKUPLAB_FIGURES" in os.environ
         print(f"written: {provenance.relative(self.place) if is_run else self.place}.csv")
         for line in unfinished_answers():
@@ -313,8 +313,8 @@ def side_by_side(
 
 
 def screen_lines(file: Path) -> Iterator[str]:
-    """Yield the lines that show an artifact's CSV on a terminal: as much of the table as fits on
-    one screen, and then how many lines and metrics are left out.
+    """Yield the lines that show an artifact's CSV on a terminal: the part of the table that fits on
+    one screen, and then the number of lines and of metrics that are left out.
     """
     table = side_by_side(read_csv(file))
     # leave out metrics from the end until the lines are short enough

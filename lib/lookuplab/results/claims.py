@@ -81,11 +81,12 @@ REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval 
 ROUNDING = 1e-9  # a tolerance, so that an interval that ends exactly at a bound gives no verdict
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")  # values of ``Claim.models``
-# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES. Their
-# training data showed documentation above a share of the calls, which differs from model to model.
+# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES. In the
+# training data of these models, a share of the calls had documentation above the call. This share
+# differs from model to model.
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
-# Claims about the artifacts in SCORINGS are also judged on further repositories: on the rows of the
-# artifact MORE whose condition begins with the artifact's value in SCORINGS, such as "own/".
+# Claims about the artifacts in SCORINGS are also judged on further repositories, whose rows are in
+# the artifact MORE. SCORINGS has the prefix of these rows' conditions: "own" stands for ``own/``.
 MORE = "repositories/more_repositories"
 SCORINGS = {
     "table2_package_scoring": "printed",
@@ -95,7 +96,8 @@ SCORINGS = {
 SEED = re.compile(r" seed \d+")  # the end of a training's name, such as "mini-small seed 1"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # Matches the size in a model's name: a number with a unit, or a word. Also matches the context
-# length at the end of Granite's names (-2k to -8k), which differs between models of one family.
+# length at the end of the names of Granite's models (-2k to -8k), because models of one family have
+# different context lengths.
 _SIZE = re.compile(
     rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
 )
@@ -203,7 +205,9 @@ class _Row(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The model and the condition that identify a number of a claim, which has only one metric."""
+    """The model and the condition that identify one of a claim's numbers. All numbers of a claim
+    have the same metric.
+    """
 
     model: str
     condition: str
@@ -221,9 +225,9 @@ class Comparison:
     267 (151 clusters)`` for two independent estimates, ``205 pairs (124 clusters)`` for a paired
     change. ``paper_value`` is the paper's number for the same quantity. ``p_if_false`` is the p
     value of the hypothesis that the claim is false, and ``p_if_true`` is the p value of the
-    hypothesis that it is true. Both are one-sided, and are computed from the half-width of the
-    interval on the side of the bound. ``is_refused`` is True if even a fall to 0 would be within
-    the loss that the claim tolerates (*not testable: margin*).
+    hypothesis that it is true. Both are one-sided. They are computed from the distance between the
+    value and that end of its interval which is on the side of the bound. ``is_refused`` is True if
+    even a fall to 0 would be within the loss that the claim tolerates (*not testable: margin*).
     """
 
     subject: str
@@ -283,7 +287,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim and its comparisons, which are made on our numbers.
+    """A claim, and the comparisons of its test, made on our numbers.
 
     - ``at_floor``: all models are too weak for the claim.
     - ``is_run``: the artifact exists and has rows.
@@ -293,8 +297,9 @@ class JudgedClaim:
       the models in SHARES, and claims about ToolGen's Tables II and III on the repositories in
       MORE. All other claims are tested on the models in ``mini/arms.csv``, which were trained with
       and without wrong documentation. ``arms`` is empty if none of these rows can test the claim.
-    - ``trainings``: {name: verdict of the same test on a training of the mini models}, or {} if
-      the mini models were trained with only one seed for this artifact.
+    - ``trainings``: {name: verdict of the same test on one training of a mini model, such as
+      ``mini-small seed 1``}, or {} if the mini models were trained with only one seed for this
+      artifact.
     """
 
     claim: Claim
@@ -565,8 +570,8 @@ def number(value: float) -> str:
 
 
 def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
-    """Yield the comparisons of the claim's test, without numbers. A test of ``sizes`` has one
-    comparison for each pair of neighbouring sizes in a family. Any other test has the same
+    """Yield the comparisons of the claim's test, before their numbers are set. A test of ``sizes``
+    has one comparison for each pair of neighbouring sizes in a family. Any other test has the same
     comparisons for each of the ``models``. Raises ValueError if the test has no known form.
     """
     families = by_family(models)
@@ -751,8 +756,7 @@ def _p_value(distance: float, side: float) -> float:
     """Return the one-sided p value of a number that is ``distance`` beyond a bound, under the
     hypothesis that the true value is not beyond the bound.
 
-    ``side`` is the distance from the number to that end of its 95% interval which is on the bound's
-    side.
+    ``side`` is the distance from the number to the end of its 95% interval on the bound's side.
     """
     if side == 0 or math.isinf(distance):  # an exact number, or an open end
         return float(distance <= 0)

@@ -52,8 +52,8 @@ def attach(
     for the same quantity, or NaN if the paper reports none.
 
     ``paper`` and ``artifact`` are columns of the frame, or are passed as keyword arguments.
-    ``roles`` says which model of the paper a model of ours stands for: {"mini-small":
-    "StarCoder2-3B"} compares the smallest model of our family with the smallest of the paper's. A
+    ``roles`` says which model of the paper each of our models stands for. For example,
+    {"mini-small": "StarCoder2-3B"} compares our smallest model with the paper's smallest model. A
     model without a role is looked up under its own name. Raises UserError if a role is not a model
     of the paper.
     """

@@ -1,11 +1,11 @@
 """Draws figures in a common style, with seaborn. The functions draw the numbers in an artifact's
-rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``); seaborn computes none.
+rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``). Seaborn does not compute any numbers.
 
 Bars, dots and lines are our values with 95% intervals. A hollow diamond is the paper's value of the
-same quantity, outlined in the colour of its class. Frequency classes, model sizes, providers and
-failure categories have fixed colours. The same rows give the same picture. Pyplot makes each
-figure, so that a notebook can show the figure. The functions close the figure before they return
-it, so that the notebook does not show it twice.
+same quantity, outlined in the same colour as our value. Frequency classes, model sizes, providers
+and failure categories have fixed colours. Equal rows give equal pictures. Pyplot makes each figure,
+so that a notebook can show the figure. The functions close the figure before they return it, so
+that the notebook does not show it twice.
 """
 
 import sys
@@ -203,7 +203,8 @@ def curves(
     rows = _select(rows[rows.x.notna() | (rows["head"] == "base")], "class", classes)
     if lines != "class":
         rows = _select(rows, lines)
-    # lines with many points are thin, and only some points have a marker: more would hide the line
+    # lines with many points are thin, and only some points have markers: with more markers, the
+    # line could not be seen
     longest = rows.groupby(["kind", "panel"]).x.count().max()
     is_few = longest <= FEW and rows.kind.nunique() > 1 and rows.ci_low.notna().any()
     levels = rows.loc[rows.x.isna(), ["kind", "panel", "value"]].rename(columns={"value": "level"})
@@ -303,8 +304,9 @@ def _draw(
         .label(x="", y="", title=lambda name: _wrap(name, 66 // columns))
     )
     between = {across: "value", f"{across}min": "ci_low", f"{across}max": "ci_high"}
-    # Each mark names only what it needs, because seaborn looks for the rows of every combination of
-    # a colour, a marker and so on, although each kind has one of each.
+    # Each layer names only the properties (colour, marker) that its mark needs. For each
+    # combination of the named properties' values, seaborn would look for rows, although each kind
+    # has only one colour and one marker.
     layers = [(mark, between) for mark in intervals]
     # our values are drawn over the paper's larger marks, so that both are visible if they are equal
     layers += [(hollow, {across: "paper_value", "edgecolor": "kind"})]
@@ -353,9 +355,10 @@ def _draw(
 
 
 def _keys(rows: pd.DataFrame, kinds: Mapping[str, Style], key: Style) -> dict[str, Style]:
-    """Return a legend, {label: style}, with a label for each name in ``kinds``. If all rows of a
-    name have the same n, and other names have another n, the label also states n. The legend is
-    empty if the only name is "all", or if each panel shows one name, which is the panel's title.
+    """Return a legend, {label: style}, with a label for each of the ``kinds``. If all rows of a
+    kind have the same n, and n is not the same for all kinds, the label also states n. The legend
+    is empty if the only kind is "all", or if each panel shows only the kind after which the panel
+    is named.
     """
     keys: dict[str, Style] = {}
     for name, look in kinds.items():

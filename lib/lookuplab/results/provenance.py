@@ -32,8 +32,9 @@ _ARTIFACT = re.compile(r"""\w+ = Artifact\(["']([^"']+)["'], ["']([^"']+)["'], p
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
     """Return the provenance of numbers that this process computed: versions, machine, the
-    identities of ``models`` and hashes of ``data``. The caller adds seeds, parameters and time.
-    ``models`` may be objects or the dictionaries that identify them; ``data`` are files or folders.
+    identities of ``models`` and hashes of ``data``. The caller adds seeds, parameters and time. An
+    item of ``models`` may be a model, or the dictionary that identifies a model; an item of
+    ``data`` is a file or folder.
     """
     sources = paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
@@ -102,8 +103,8 @@ def threads() -> int:
 
 
 def device() -> str:
-    """Return the names of the GPUs. Return "cpu" if there are none, or if this process has not
-    imported torch, and so cannot have used a GPU.
+    """Return the names of the GPUs, or "cpu" if there is no GPU. Also return "cpu" if this process
+    has not imported torch, because it then cannot have used a GPU.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
@@ -241,8 +242,9 @@ def figures_of(artifact: str) -> Path:
 
     The runner sets this folder in the environment variable LOOKUPLAB_FIGURES. Without the runner,
     the folder is ``runs/figures`` or, for a copy of a notebook such as ``out.ipynb``,
-    ``runs/copies/out``. A notebook counts as a copy if the command or session that started the
-    kernel names it, but not the notebook from which the artifact comes (``original_notebook``).
+    ``runs/copies/out``. The command or session that started the kernel names the notebook that is
+    executed. This notebook counts as a copy if it is not the artifact's original
+    (``original_notebook``).
     """
     if folder := os.environ.get("LOOKUPLAB_FIGURES"):
         return Path(folder)
@@ -267,8 +269,8 @@ def saved_in(code: str) -> dict[str, str]:
 
 def original_notebook(artifact: str, files: Collection[Path]) -> Path:
     """Return the original among the notebooks that save the same artifact. A file in the kit's
-    folder of notebooks is preferred; among these, a file tracked by git; among these, a file named
-    after the artifact; and among these, the file with the shortest name.
+    folder of notebooks comes before all others. If there are several, a file that git tracks comes
+    first, then a file that is named after the artifact, then the file with the shortest name.
     """
     known = git("ls-files", "--", "notebooks") if len(files) > 1 else ""
 

@@ -31,8 +31,8 @@ ANSWERS_FILE = "answers.csv.gz"
 # CSVs have six digits, and floating-point noise reaches the fifth. If one task in 10,000 changed, a
 # rate would change by more than RELATIVE.
 RELATIVE = 1e-4
-# If two confidences swapped their order, AUROC and ECE would change by less than ABSOLUTE; if one
-# task in 10,000 changed, they would change by more.
+# AUROC and ECE change by less than ABSOLUTE if two confidences swap their order, and by more if one
+# task in 10,000 changes.
 ABSOLUTE = 5e-5
 # What a comparison may find. EXPLAINED is a number that changed because of a near tie. Only
 # DIFFERENT is a failure.
@@ -72,8 +72,8 @@ class Differences:
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Record the processor and the number of threads of both sides, as the artifact's two JSON
-        files state them. Return whether both are equal, because the last bits of sums depend on
-        processor and threads.
+        files state them. Return whether the two sides are equal in both. The last bits of sums
+        depend on processor and threads.
         """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)
@@ -201,10 +201,10 @@ def compare(
     """Compare the files of both sides: ``old`` is committed, ``new`` is fresh.
 
     ``makers`` maps each artifact to its notebook. ``on_demand`` are the artifacts that a run of all
-    notebooks does not make again; their files in ``new`` may be the committed ones. Without
-    ``on_demand``, only the artifacts in ``makers`` and the log of answers are compared. A folder
-    without committed files is taken to be the user's own, and is ignored. Raises UserError if
-    nothing is left to compare.
+    notebooks does not make again; their files in ``new`` may still be the committed files. Without
+    ``on_demand``, only the artifacts in ``makers`` and the log of answers are compared. If a folder
+    of ``new`` has no committed files, it is taken to be the user's own and is ignored. Raises
+    UserError if nothing is left to compare.
     """
     papers = {file.split("/")[0] for file in old}
 

@@ -99,8 +99,8 @@ class Run:
 
     @cached_property
     def notebooks(self) -> dict[str, list[Notebook]]:
-        """Return {folder: notebooks}, with the papers' folders first. Notebooks that run first come
-        first, then notebooks with claims.
+        """Return {folder: notebooks}, with the papers' folders first. In a folder, notebooks with
+        the order ``first`` precede all others, and notebooks with claims precede those without.
         """
         concerned = {claim.artifact_id for claim in self.claims}
 

@@ -72,8 +72,8 @@ ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 # same port, and then one of them fails.
 STARTS = 3
 # If at least MANY notebooks run, one process first imports the modules IMPORTED, and then forks the
-# processes of all notebooks. With fewer notebooks this hardly saves time, because it takes as long
-# as the imports of two notebooks.
+# processes of all notebooks. With fewer notebooks this hardly saves time, because IMPORTED takes as
+# long to import as the modules of two notebooks.
 MANY = 8
 IMPORTED = """pandas torch seaborn scipy.stats pyarrow.parquet ipykernel.kernelapp jedi pylint.lint
 transformers.models.auto.tokenization_auto transformers.models.auto.modeling_auto
@@ -178,9 +178,9 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     """
     job.path_beside(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.make_folder(run_folder / "kernels" / "python3") / "kernel.json"
-    # This kernel specification replaces those that are registered on the machine. Its command only
-    # reads a pipe. The kernel itself is the forked process that writes to the pipe
-    # (``become_kernel``).
+    # This kernel specification replaces all specifications that are registered on the machine. Its
+    # command only reads a pipe. The kernel itself is the forked process that opens the pipe for
+    # writing (``become_kernel``).
     os.mkfifo(run_folder / "alive")
     spec = {
         "argv": ["sh", "-c", 'exec cat "$0"', f"{run_folder}/alive"],
@@ -286,9 +286,9 @@ def _as_user_error(failure: Failure) -> Failure:
 
 
 def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -> dict[str, str]:
-    """Return the environment variables of a notebook's process. They set the number of threads and
-    the folders of artifacts and answers, among others. ``run_folder`` is the run's temporary
-    folder.
+    """Return the environment variables of a notebook's process. Among other things, they set the
+    number of threads, and the folders of artifacts and answers. ``run_folder`` is the run's
+    temporary folder.
     """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     # the kernel works in the notebook's folder, where a relative path would mean something else
@@ -356,7 +356,7 @@ def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
 ) -> list[tuple[Job, Ended]]:
     """Run all jobs, at most ``parallel`` at once, and show progress. If a job fails, the other jobs
-    still run. Return each job with its outcome, in the order in which they ended.
+    still run. Return each job with its outcome, in the order in which the jobs ended.
 
     Notebooks with the order ``first`` run before all others. Notebooks with the order ``alone`` run
     last, one by one. If models need graphics cards, the cards are divided among the notebooks that

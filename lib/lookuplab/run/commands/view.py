@@ -357,7 +357,7 @@ def read_scored(file: Path) -> pd.DataFrame:
 
 
 def parameter_changes(first: Side, second: Side) -> list[str]:
-    """Return a line for each parameter that differs between the two sides."""
+    """Return a line for each parameter whose value differs between the two sides."""
     old, new = first.parameters, second.parameters
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return [f"  {name}: {old.get(name, '(none)')} -> {new.get(name, '(none)')}" for name in names]
@@ -367,7 +367,7 @@ def match_rows(first: Side, second: Side) -> pd.DataFrame:
     """Return the rows that both sides have, paired by model, condition, task and sample. The
     columns ``right_1`` and ``right_2`` have the outcomes of the two sides, from 0 to 1.
 
-    If each side has a single model, the rows are paired even if the models differ. Raises UserError
+    If each side has only one model, rows are paired even if the two models differ. Raises UserError
     if the sides have no row in common.
     """
     sides = [side.rows.assign(right=side.rows.right.astype(float)) for side in (first, second)]
@@ -508,7 +508,7 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
     dag_plus_plus. These are policies, which only select among the run's answers, with the run's own
     threshold. Their rates are expected values at the run's precision.
 
-    At the end, the command prints the numbers in the notebook's tables that changed. For two files,
+    At the end, the command prints the numbers that changed in the notebook's tables. For two files,
     it prints the ids of the answers that are right in only one of them.
 
     \b

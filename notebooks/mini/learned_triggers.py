@@ -1,12 +1,12 @@
 """Makes the rows of the notebook learned_lookup, which compares lookups that a model has learned to
 ask for with lookups that a rule triggers (data/mini/ASKING.md).
 
-All models of one size answer the same tasks in the same three passes. One of them is the base model.
-The others are the base model after further training, each on its own corpus. Such a corpus is
-called an *arm*. In most arms, a mark stands before some APIs' names, and the model learns to write
-the mark where it needs documentation. Rows have the base model's name, and conditions name the arm.
-For example, ``share_25/errors asked`` means: the model was trained on the arm *errors*, and there
-is documentation for the quarter of the tasks in which the mark is most probable.
+All models of one size answer the same tasks in the same three passes. One of them is the base
+model. The others are the base model after further training, each on its own corpus. Such a corpus
+is called an *arm*. In most arms, a mark stands before some APIs' names, and the model learns to
+write the mark where it needs documentation. Rows have the base model's name, and conditions name
+the arm. For example, ``share_25/errors asked`` means: the model was trained on the arm *errors*,
+and there is documentation for the quarter of the tasks in which the mark is most probable.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Shows one answer step by step: the model's preference, the tool's suggestions, and the tokens
 that the trie allowed (Figure 5).
 
-``page`` shows one step as HTML. ``explore`` shows any step of several functions, chosen by sliders.
+``page`` shows one step as HTML. ``explore`` shows any step of several functions, with sliders.
 The content is the same, so a notebook without a running kernel loses only the interaction.
 """
 

@@ -67,8 +67,8 @@ def distribution(name: str) -> metadata.Distribution:
 
 
 def licence_of(found: metadata.Distribution) -> str:
-    """Return the licence that a package states, in the first of these forms that the package has: an
-    SPDX expression, trove classifiers, or the first line of a licence text.
+    """Return the licence that a package states, in the first of these forms that the package has:
+    an SPDX expression, trove classifiers, or the first line of a licence text.
     """
     fields = found.metadata
     classifiers = "\n".join(fields.get_all("Classifier", ()))

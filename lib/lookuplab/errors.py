@@ -13,7 +13,8 @@ from contextlib import contextmanager
 # raised by ast.parse for an invalid text, and by ast.dump and ast.unparse for a very deep tree
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 MOST_NAMED = 10  # if there are more choices than this, only the three most similar are named
-# errors of a disk; an error that is raised after a file was opened does not name the file
+# Errors of a disk. ``explain`` accepts them even if they name no file, because an error that is
+# raised after a file was opened never names the file.
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE}
 # errors for too many open files or processes
 _LIMIT_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.EAGAIN}

@@ -36,7 +36,8 @@ _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
 # folders in a repository whose files are not the repository's own
 FOREIGN = {"site-packages", "dist-packages", "node_modules", "__pypackages__", "__pycache__"}
 _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # a folder with one of these is an environment
-# pip's options for downloading the wheels whose hashes are pinned, whatever system pip runs on
+# With these options, pip downloads the wheels whose hashes are pinned. Without them, pip would
+# choose wheels for the system and the Python on which it runs.
 _WHEELS = (
     "--implementation=cp",
     "--python-version=3.11.9",

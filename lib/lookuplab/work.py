@@ -33,8 +33,8 @@ R = TypeVar("R")
 # 1. The part of the machine that this job may use. All code that starts threads or processes calls
 # these functions, so that it stays within the limits that a batch queue or a container sets.
 
-# environment variable, set by the runner; numbers begin at 0, so "1/4" is the second of four
-# processes
+# The runner sets this environment variable in processes that share the work. Numbers begin at 0, so
+# "1/4" is the second of four processes.
 SHARE_VARIABLE = "LOOKUPLAB_SHARE"
 # in bytes; if the process's peak memory was this close to the limit, an allocation may have failed
 MEMORY_MARGIN = 32 << 20

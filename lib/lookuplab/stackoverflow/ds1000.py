@@ -67,8 +67,8 @@ class Problem:
 
     @property
     def question(self) -> str:
-        """Return the query for retrieval: the question in words, without the frame of DS-1000's
-        completion prompts.
+        """Return the query for retrieval: the question in words, without the lines that DS-1000's
+        completion prompts put before and after it.
         """
         text = self.prompt.removeprefix("Problem:\n")
         return text.partition("\nA:\n" if "\nA:\n" in text else "<code>")[0].strip()

@@ -123,10 +123,10 @@ class Floor:
 @dataclass(frozen=True)
 class Claim:
     """A statement of a paper, and its test on the rows of
-    ``figures/<profile>/<paper>/<artifact>.csv``. The fields are those of ``claims.yaml``:
+    ``figures/<profile>/<paper>/<artifact>.csv``. ``claims.yaml`` has these fields:
 
-    - ``place`` is the section, table or figure of the paper with the ``statement``. ``also`` lists
-      other places in which the paper says the same about the same number.
+    - ``place`` is the section, table or figure in which the paper makes the ``statement``. ``also``
+      lists other places in which the paper says the same about the same number.
     - ``why`` explains where the numbers of the test come from.
     - ``role`` is "claim", "check" (true by construction) or "finding" (ours, not the paper's). In
       the profile named by ``check_in``, the role is "check".
@@ -370,8 +370,8 @@ class JudgedClaim:
 
     @property
     def numbers(self) -> frozenset[Any]:
-        """Return the numbers on which the verdict rests, as (subject, number, ends of its interval)
-        for each comparison. Two claims with equal sets state the same fact. The set is empty for a
+        """Return the numbers on which the verdict rests: (subject, value, low end, high end) for
+        each comparison. Two claims with equal sets state the same fact. The set is empty for a
         check, and if a number is missing or exact.
         """
         estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
@@ -549,7 +549,8 @@ def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> Judg
     """Return the verdict on a claim from the rows of its artifact, or from the paper's own values,
     which have no intervals.
 
-    Rows of ``weak`` models, and of pairs of weak models, are left out, unless there are no others.
+    Rows of ``weak`` models, and of pairs of weak models, are left out, unless there are no other
+    models.
     """
     return _judge_rows(claim, _rows(frame), weak)
 
@@ -667,8 +668,8 @@ def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]
     models = _models(rows)
-    # A model that lacks a number for the metric, but has others under the claim's conditions, is
-    # compared, too. Its comparison stays open, so the claim cannot hold while the number is
+    # A model that has no number for the metric, but other numbers under the claim's conditions, is
+    # compared, too. The comparison stays open, so the claim cannot hold while the model's number is
     # missing. If all numbers of the metric are about pairs of models, no single model is added.
     if any(" - " not in model for model in models):
         single = [model for model in _models(table) if " - " not in model]

@@ -61,7 +61,7 @@ COLOURS = {
 }
 # colours of all other names, in the order of their use
 OTHERS = ["#0b3c5d", "#c77700", "#0f8a6f", "#a3123a", "#3d8fd1", "#777777"]
-FEW = 8  # if a line has more points than this, bands show the intervals
+FEW = 8  # if a line has more points than this number, bands show the intervals
 Style = Mapping[str, Any]  # options of a line, by matplotlib's names
 PAPER_STYLE = {
     "marker": "D",
@@ -141,8 +141,8 @@ def dots_with_intervals(
     panels: str | None = "model",
     **shown: Any,
 ) -> Figure:
-    """Draw a line for each policy, from top to bottom, with a dot and an interval for each class,
-    as for Tables 2 and 3.
+    """Draw the policies one below the other, as for Tables 2 and 3. Each policy has a dot and an
+    interval for each class.
 
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies; a dictionary
     {policy: label} also names them. ``classes`` selects and orders the classes. There is a panel

@@ -89,7 +89,7 @@ def processor() -> str:
         re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE)
     )
     flags = entries.get("flags", entries.get("Features", "")).split()
-    # only the widest vector extension, because the libraries compute with this one
+    # only the widest vector extension is named, because the libraries compute with it
     widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags][:1]
     model = entries.get("model name", platform.processor()).strip()
     return ", ".join(filter(None, (platform.machine(), model, *widest)))

@@ -34,8 +34,8 @@ RELATIVE = 1e-4
 # AUROC and ECE change by less than ABSOLUTE if two confidences swap their order, and by more if one
 # task in 10,000 changes.
 ABSOLUTE = 5e-5
-# What a comparison may find. EXPLAINED is a number that changed because of a near tie. Only
-# DIFFERENT is a failure.
+# The outcomes of a comparison. EXPLAINED stands for a number that changed because of a near tie.
+# Only DIFFERENT makes the verification fail.
 NEAR_TIE, EXPLAINED, DIFFERENT = "near tie", "explained", "different"
 TIMED, PROCESSORS = "timed, not judged", "processor committed"
 NOT_RERUN = "on demand, not run again"
@@ -115,7 +115,7 @@ class Differences:
         If ``is_exact`` is True, no number may differ. If it is False, floats may differ a little
         (``_is_near``). If it is None, as for timed artifacts, only the names of the rows are
         compared. ``is_explained`` says that a near tie changed an answer in the artifact's
-        notebook; a different number then does not make the verification fail.
+        notebook. In this case, different numbers do not make the verification fail.
         """
         before, after = (_rows(name, side) for side in (old, new))
         differing = len(self.texts[DIFFERENT])
@@ -186,8 +186,8 @@ def fresh_files(folder: Path) -> dict[str, bytes]:
 
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
-    """Return the rows of a log of answers, with all values as text. The columns are those of
-    ``store.LOG_COLUMNS``. The file ANSWERS_FILE also has the column ``notebook``.
+    """Return the rows of a log of answers, with all values as text. ``store.LOG_COLUMNS`` are the
+    columns. The file ANSWERS_FILE also has the column ``notebook``.
     """
     return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
 
@@ -223,7 +223,7 @@ def compare(
         if file.endswith(".json"):
             name = file.removesuffix(".json")
             records = [json.loads(side[file]) for side in (old, new)]
-            # the JSON states the wall time, so two equal JSONs come from the same run
+            # each JSON states the run's wall time, so two equal JSONs come from the same run
             is_old = old[file] == new[file]
             if any(record.get("timed") for record in records):
                 result.texts[TIMED].append(name)

@@ -130,7 +130,7 @@ def begin(share: str) -> record.Audit:
     audit = record.Audit(float(percentage[1]) / 100, seed)
     stated = canonical([audit, surroundings()])
     if not audit_file().is_file() or audit_file().read_text("utf-8").strip() != stated:
-        # a new audit must not find rows that an earlier one generated
+        # a new audit must not find rows that an earlier audit generated
         for kind in STORES:
             with kind() as store:
                 store.forget(record.draw_sample(kind.name, audit))
@@ -188,8 +188,8 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
 
 
 def _row_name(key: str, answer: Any) -> str:
-    """Return a row's name for messages: its key. A model's answer is named by model, prompt, sample
-    and key.
+    """Return the text that stands for a row in messages: the row's key. For a model's answer, the
+    text also has the model, the prompt's id and the number of the sample.
     """
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"

@@ -53,7 +53,7 @@ class Command(click.Command):
         """Parse the arguments. Raises UserError for an empty argument. It often comes from a shell
         variable that is not set, and the command must not run with a default instead.
         """
-        # the message names the text before the empty argument, which itself cannot be seen
+        # an empty argument cannot be seen, so the message names the text before it
         for before, text in zip([self.name, *args], args, strict=False):
             if not text or re.fullmatch("--[a-z-]+=", text):
                 raise UserError(
@@ -189,7 +189,7 @@ def pairs(texts: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"{name}=... is given twice")
         try:
             values[name] = paths.parse(yaml.safe_load, value)
-            json.dumps(values[name])  # fails for a date, because no parameter can be a date
+            json.dumps(values[name])  # raises TypeError for a date, which no parameter can be
         except (ValueError, TypeError) as error:
             raise UserError(f"{value!r} is not YAML; put a text in quotes: {error}") from None
     return values

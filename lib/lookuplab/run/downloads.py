@@ -109,7 +109,7 @@ def find(name: str) -> Source:
 
 
 def pinned_name(name: str) -> str:
-    """Return the name of a model in the form that loads the pinned files: ``owner/name@revision``
+    """Return the name under which the pinned files of a model are loaded: ``owner/name@revision``
     for a model on the hub, and the folder for a model from the package index.
 
     Any other name, and a name that states a revision, is returned unchanged.

@@ -74,13 +74,13 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
 
 
 def become_kernel(run_folder: Path) -> None:
-    """Run a kernel in this process. ``run_folder`` is the run's folder.
+    """Run a kernel in this process. ``run_folder`` is the run's temporary folder.
 
     Papermill writes a connection file. Then it starts the command in the kernel's specification,
-    and watches the command's process. Here the command only reads the pipe ``alive``
-    (``runner._run``). This process opens the pipe for writing, and thereby waits until the command
-    has started and the connection file is complete. When this process ends, the pipe closes, the
-    command ends, and papermill sees that the kernel is gone.
+    and watches the command's process. In the kit's specification, the command only reads the pipe
+    ``alive`` (``runner._run``). This process opens the pipe for writing, and thereby waits until
+    the command has started and the connection file is complete. When this process ends, the pipe
+    closes, the command ends, and papermill sees that the kernel is gone.
     """
     os.setsid()  # a kernel that Jupyter starts has its own session, too
     with (run_folder / "alive").open("w"):
@@ -109,9 +109,9 @@ def end_with_the_runner(runner: socket, run_folder: Path) -> None:
 
 
 def run(runner: socket, run_folder: Path) -> None:
-    """Execute one notebook. The file ``request``, which the runner wrote to ``run_folder``, says
-    which notebook, and how. Write the notebook's failure, or null, to the file ``failure`` in the
-    same folder. If the kernel dies, write no file.
+    """Execute one notebook. The file ``request``, which the runner wrote to ``run_folder``, has the
+    notebook's path, its parameters and its environment. Write the notebook's failure, or null, to
+    the file ``failure`` in the same folder. If the kernel dies, write no file.
     """
     notebook, copy, parameters, processors, environment = json.loads(
         (run_folder / "request").read_text()

@@ -80,7 +80,8 @@ class Notebook:
     - ``artifacts`` are the tables and figures that the notebook saves, as ``paper/name``.
     - ``order`` says when `lookuplab reproduce` runs the notebook (``notebooks/order.yaml``):
 
-      - ``first``: before the others, because it fills the stores for notebooks of its paper;
+      - ``first``: before the others, because it fills the stores from which other notebooks of its
+        paper read;
       - ``alone``: only if the user names the notebook or its paper, and while nothing else runs,
         because it measures time;
       - ``manual``: only if the user names the notebook or its paper, because it is a lesson or
@@ -212,8 +213,8 @@ def select(names: Iterable[str]) -> list[Notebook]:
 
 def read(path: Path) -> Notebook:
     """Return the notebook in a file. Raises UserError if the file is not a notebook, if the
-    parameters cell does more than assign plain values, or if the code names an artifact by
-    anything but plain texts.
+    parameters cell does more than assign plain values, or if the code gives the paper or the name
+    of an artifact as anything but a plain text.
     """
     try:
         every = paths.parse(json.loads, path.read_bytes())["cells"]
@@ -365,7 +366,7 @@ def load_profile(name: str) -> Profile:
 
 
 def profile_with_figures(name: str) -> Profile:
-    """Return the profile ``name``. Raises UserError if no run has made figures of it yet."""
+    """Return the profile ``name``. Raises UserError if the profile has no figures yet."""
     made = load_profile(name)
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
@@ -395,8 +396,8 @@ class NamedText(NamedTuple):
 
     @property
     def place(self) -> Path | None:
-        """Return the path of the file or folder that the text names: the path itself, or the folder
-        of a model from the package index. Return None if the text names anything else.
+        """Return the path of the file or folder that the text names. The text may be a path, or the
+        name of a model from the package index, which has a folder. Return None for any other text.
         """
         source = downloads.load().get(bare_name(self.text))
         if source and source.kind == "package":
@@ -557,7 +558,7 @@ def problems(job: Job) -> Iterator[str]:
             yield f"two models would be {name!r} in the tables: rename a folder, or run each alone"
     for named, times in Counter(job.named_texts()).items():
         name, text, place = *named, named.place
-        if times > 1:  # its answers would count several times
+        if times > 1:  # the same answers would count several times
             yield f"parameter {name!r} names {text!r} {times} times: name it once"
         elif key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"

@@ -144,7 +144,7 @@ class Run:
         return self.figures / self.profile.name / id
 
     def told(self, id: str) -> str:
-        """Return an artifact's result in a sentence; "" if ``words`` has no text for it."""
+        """Return a sentence with an artifact's result, or "" if ``words`` has none for it."""
         words = self.words.get("sentences", {}).get(id)
         return page("told.md.j2", words=words, run=self, place=self.place(id)) if words else ""
 
@@ -175,8 +175,8 @@ class Run:
 
 
 def heading(folder: str) -> str:
-    """Return the title of a folder of notebooks: the first line of its README or, if there is none,
-    the folder's name.
+    """Return the title of a folder of notebooks: the first line of its README or, if it has no
+    README, the folder's name.
     """
     file = paths.NOTEBOOKS / folder / "README.md"
     return file.read_text("utf-8").split("\n")[0][2:] if file.is_file() else folder.capitalize()

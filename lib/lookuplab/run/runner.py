@@ -164,8 +164,8 @@ def run_one(
 
 
 def with_own_folder(job: Job, number: int) -> Job:
-    """Return a copy of the job that writes to a separate folder for process ``number``. This serves
-    processes that must not write to the job's own folder.
+    """Return a copy of the job that writes to a separate folder for process ``number``, for a
+    process that must not write to the job's own folder.
     """
     own = paths.RUNS / "shards" / str(number)
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
@@ -270,8 +270,8 @@ def numbers_of(judged: Path) -> Path:
 
 def _as_user_error(failure: Failure) -> Failure:
     """Return the failure as it should be reported. A lack of memory, a full disk or an unusable
-    path is not a bug. Such a failure becomes a UserError, which is reported in one line without a
-    traceback.
+    path is not a bug of the notebook. Such a failure is returned as a UserError, which is reported
+    in one line without a traceback.
     """
     text = failure.evalue
     if failure.ename != "ProcessDied" and no_memory(f"{failure.ename}: {text}"):

@@ -72,7 +72,7 @@ def claims(
     claim about sizes is *not testable: sizes* if no two models belong to the same family.
 
     The second verdict is about the size: whether our interval *covers* the number printed in the
-    paper. If a claim compares two of our numbers, the interval is that of their difference (the
+    paper. If a claim compares two of our numbers, the interval of their difference is used (the
     paired interval, if the artifact has one).
 
     The exit code is 0 whatever the verdicts, because a failed claim is a result, too.
@@ -107,8 +107,8 @@ def results(*, profile: str = "mini") -> None:
     """Print the page RESULTS.md.
 
     The page has each notebook's picture, its result, and the verdicts on the claims. Nothing is
-    run. Sentences and pictures are those of the last run; `lookuplab draw` makes them again from
-    the numbers.
+    run. Sentences and pictures come from the last run; `lookuplab draw` makes them again from the
+    numbers.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def report(*, profile: str = "mini") -> None:
     The site is written to runs/report, and the path of its front page is printed. A browser can
     open this page straight from the disk. The site shows every artifact with its picture, numbers,
     provenance and verdicts on the papers' claims; every notebook; and the documentation. Artifacts
-    are those of the last run (in a fresh checkout, the committed ones). Notebooks have outputs if
+    come from the last run (in a fresh checkout, from the repository). Notebooks have outputs if
     they ran on this machine. Nothing is executed or fetched.
 
     \b

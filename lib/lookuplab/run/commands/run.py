@@ -473,8 +473,8 @@ def execute(
 def time_table(ended: Iterable[tuple[Job, Ended]]) -> Iterator[str]:
     """Yield the lines of a table with one line for each notebook, the slowest first. The columns
     are the seconds that the notebook took, the seconds outside its cells (mostly before the first
-    cell), the seconds in its drawing cells, and how many answers and judgements it found and made.
-    The times come from papermill's metadata in the executed copy.
+    cell), the seconds in its drawing cells, and how many answers and judgements the notebook found
+    and how many it made. The times come from papermill's metadata in the executed copy.
     """
     lines = []
     for job, (failure, (recorded, stored, made), _) in ended:

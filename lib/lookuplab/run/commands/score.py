@@ -218,10 +218,10 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
 
     For each line, the command writes id, valid, valid_closed, category, call, name (of the called
     method), reason, flags, exists_anywhere (whether the name is in the index) and cluster (the
-    target, by which intervals are clustered). Below the table, it prints how often each category
-    and flag occurs. The flags are unresolved_splat (only the visible arguments were judged, because
-    *x or **x hides others) and unknown_target (no target is a method of the client, so no call is
-    valid).
+    target, by which intervals are clustered). Below the table, the command prints how often each
+    category and flag occurs. The flags are unresolved_splat (only the visible arguments were
+    judged, because *x or **x hides others) and unknown_target (no target is a method of the client,
+    so no call is valid).
 
     \b
     Examples:
@@ -437,7 +437,8 @@ def ds1000(
     with connect(scheduler, runs.workers) as runs.cluster:
         records, frame = judge_file(bench, file, output, answer, ["solution", "code"])
     rows = pass_rows(tasks, frame)
-    if frame.groupby("id").size().nunique() > 1:  # otherwise the mean over answers equals pass@1
+    # if all problems have the same number of samples, the mean over answers equals pass@1
+    if frame.groupby("id").size().nunique() > 1:
         rows += rate_rows(frame, bench.measures, bench.by)
     notes = [f"sandbox: {runs.sandbox}"]
     if texts["further"]:

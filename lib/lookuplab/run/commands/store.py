@@ -12,7 +12,7 @@ from lookuplab.run.cli import Group, claim
 from lookuplab.work import watched
 
 AT_ONCE = 1000  # the number of rows that are read from a store at once
-SHOWN = 200  # the number of characters that are printed of a difference
+SHOWN = 200  # a printed difference is cut off after this number of characters
 
 
 @click.group(cls=Group)
@@ -34,9 +34,10 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     the same folder. The journals of processes that shared a file system are read, too.
 
     Answers that differ only in the last digits of their log-probabilities, which depend on the
-    batch, count as equal. Of equal answers, the one in the output is kept or, if the output has
-    none, the one in the store named first. If two stores answer one question differently, the merge
-    stops there with exit code 2, and no answer in the output is replaced. STORES are not changed.
+    batch, count as equal. If the output already has one of several equal answers, it keeps this
+    answer. Otherwise it gets the answer of the store that is named first. If two stores answer one
+    question differently, the merge stops there with exit code 2, and no answer in the output is
+    replaced. STORES are not changed.
     To resume a merge that was killed, repeat the command.
 
     \b

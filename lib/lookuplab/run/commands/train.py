@@ -60,7 +60,7 @@ def toolgen(
 ) -> None:
     """Fine-tune a model on docstrings and functions.
 
-    The model may be a decoder or an encoder-decoder. The method is that of ToolGen, Section IV-B.
+    The model may be a decoder or an encoder-decoder. ToolGen describes the method (Section IV-B).
     If a run is killed, repeat the command to resume from the last checkpoint. Pairs of docstring
     and function that are too long are left out, and their number is printed.
 
@@ -91,7 +91,8 @@ def toolgen(
         base: The model to start from: a folder, a mini model, or a name on the hub.
         corpus: JSON Lines file written by `lookuplab data mark`; may be compressed (.gz).
         output: Folder to write; must not exist.
-        variant: Train on functions with marks (toolgen), or on the same functions without (base).
+        variant: Train on functions with marks (toolgen), or on the same functions without marks
+            (base).
         recipe: The settings of the paper or, with package-, of the replication package.
         setting: NAME=VALUE changes one of the settings above; repeatable.
         no_signature: The model reads only the docstring and learns to write the signature, too, as

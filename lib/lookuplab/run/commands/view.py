@@ -37,7 +37,7 @@ HEAD = 120  # the number of characters of an answer that the page's list shows
 # columns of judgements that say why an answer is wrong; the first that is not empty is shown
 REASONS = ("reason", "error", "messages", "lost")
 SAME = ("predicted", "solution")  # columns that repeat the answer, and are not shown
-# an answer is compared with the answer of the other run that has the same values in these columns
+# an answer is compared with the other run's answer that has the same values in these columns
 PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")  # columns by which the page filters answers
 # fields of an answer that the page shows unchanged
@@ -128,8 +128,8 @@ def why_wrong(columns: Line) -> str:
 
 
 def fault(line: Line, shown: str) -> str:
-    """Return a wrong call's fault in words, such as "invents a name". ``shown`` is the text of the
-    documents in the prompt. Return "" for any other answer.
+    """Return in words what is wrong with a call, such as "invents a name". Return "" if the answer
+    has no wrong call. ``shown`` is the text of the documents in the prompt.
     """
     category, name = (line["columns"].get(column, "") for column in ("category", "name"))
     told = FAULTS.get(category, "")
@@ -144,9 +144,9 @@ def kind(line: Line) -> str:
 
 
 def broken_pairs(file: Path, count: int) -> Iterator[str]:
-    """Yield Markdown about tasks that a model solves without a document, but not with one. For each
-    model and condition, state how many such tasks there are. Then show ``count`` of them with both
-    answers, preferring APIs, models and conditions that were not shown yet.
+    """Yield Markdown about tasks that a model solves without a document, but not with a document.
+    For each model and condition, state how many such tasks there are. Then show ``count`` of these
+    tasks with both answers, preferring APIs, models and conditions that were not shown yet.
     """
     # {(model, task): answer without a document}; in the file, this answer precedes the others
     firsts: dict[Any, Line] = {}
@@ -197,7 +197,7 @@ def write_page(files: Sequence[Path], output: Path) -> int:
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts: dict[str, int] = {}
     rows: list[Line] = []
-    policies: dict[str, list[int]] = {}  # policy -> the answers after which it looks up the API
+    policies: dict[str, list[int]] = {}  # policy -> answers after which the policy looks up the API
 
     def flush() -> None:
         """Write the collected rows to a script, with the prompts that they refer to by number."""
@@ -219,7 +219,7 @@ def write_page(files: Sequence[Path], output: Path) -> int:
             begin = next(filter(str.strip, answer.split("\n")), "").strip()
             judged = {None: "not judged", True: "right", False: "wrong"}[right]
             base = plain[line["id"]]
-            # what precedes the plain prompt, such as documents and examples
+            # the text before the plain prompt, such as documents and examples
             before = line["prompt"].removesuffix(base)
             shown = "" if before == line["prompt"] else before
             line |= {
@@ -250,7 +250,7 @@ def write_page(files: Sequence[Path], output: Path) -> int:
         first = pd.DataFrame(firsts, columns=["at", "minimum", "exists_anywhere"])
         sure = len(first) and first.minimum.notna().all()
         threshold = abouts[-1]["parameters"].get("threshold", THRESHOLD)
-        # a threshold is useless if answers lack a confidence
+        # a threshold cannot be applied if some answers have no confidence
         abouts[-1]["threshold"] = threshold if sure else None
         for policy in POLICIES[2:] if sure else ():
             asks = triggered(first, policy, threshold)
@@ -387,7 +387,7 @@ def comparison_table(both: pd.DataFrame) -> pd.DataFrame:
 
     The columns are n, both rates in percent, the paired difference in points with its clustered
     interval, how many answers are better in the first run, how many are better in the second, and
-    the p value of McNemar's exact test on the last two. The test assumes that tasks are
+    the p value of McNemar's exact test on these two counts. The test assumes that tasks are
     independent.
     """
     parts = pd.concat([both.assign(class_1="all"), both[both.class_1 != ""]])
@@ -499,17 +499,17 @@ def compare(first: str, second: str, *, output: Path | None = None) -> None:
 
     The command first prints the parameters that changed. Answers are paired by model, condition
     (how the model was asked), task and sample. For each model and condition, over all tasks and by
-    class, it prints the change in points with its clustered 95% interval, how many answers are
-    better (right) in only one run, and McNemar's p value. Lines without a change are left out. If
-    nothing changed, all lines are shown. Even then, the intervals are wider than 0: they say how
-    large a change is still possible on other tasks.
+    class, the command prints the change in points with its clustered 95% interval, how many answers
+    are better in FIRST, how many are better in SECOND, and McNemar's p value. Lines without a
+    change are left out. If nothing changed, all lines are shown. Even then, the intervals are wider
+    than 0: they say how large a change is still possible on other tasks.
 
     A run with a precision also has the conditions dag, dag_index_lookup, dag_confidence and
     dag_plus_plus. These are policies, which only select among the run's answers, with the run's own
     threshold. Their rates are expected values at the run's precision.
 
     At the end, the command prints the numbers that changed in the notebook's tables. For two files,
-    it prints the ids of the answers that are right in only one of them.
+    it prints the ids of the answers that are right in only one file.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.Data
     )
     parts = []
     for name, ranker in rankers.items():
-        found = ranker.places(texts, relevant, DEPTH, hidden)
+        found = ranker.relevant_ranks(texts, relevant, DEPTH, hidden)
         found.tell(name)
         values = {key: of(found, k) for key, (of, k, _) in MEASURES.items()}
         values |= {UNDECIDED: 1.0 * found.undecided}

@@ -15,9 +15,9 @@ from lookuplab.stackoverflow.asking import DS1000_DECODING, Ds1000Bench, Matches
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.grader import (
     Grader,
-    by_reason,
     environment,
     failing_references,
+    lines_by_error,
     problem_ids,
 )
 
@@ -42,7 +42,7 @@ def gradable(
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
     tried = [problem for problem in problems if problem.id not in by_name]
     failing = failing_references(tried, grader)
-    lines = [f"the reference fails here: {line}" for line in by_reason(failing.items())]
+    lines = [f"the reference fails here: {line}" for line in lines_by_error(failing.items())]
     if by_name:
         lines.append(f"by name: {', '.join(sorted(by_name))}")
     for line in lines:

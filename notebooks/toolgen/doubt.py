@@ -15,7 +15,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.tokens import UNFINISHED
 from lookuplab.toolgen.generation import Question, ToolConstraint, ToolUse
 from lookuplab.toolgen.jedi_tool import suggestions
-from lookuplab.toolgen.marking import SKIPPED
+from lookuplab.toolgen.marking import NEVER_MARKED
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ NAME = re.compile(r"( ?)\b([^\W\d]\w*)")  # a name's beginning, matched where th
 @dataclass(frozen=True)
 class Doubt(ToolUse):
     """Calls the tool before a name if the name's first token is less probable than ``below``. If
-    ``below`` is 0, the tool is never called. It is never called before a name in SKIPPED, either.
-    The model never writes a mark.
+    ``below`` is 0, the tool is never called. It is never called before a name in NEVER_MARKED,
+    either. The model never writes a mark.
     """
 
     below: float = 0.0
@@ -75,7 +75,7 @@ class InDoubt(ToolConstraint):
         last = [*self.before, *self.tokens][-1:]
         before = "".join(map(piece, last))
         name = NAME.match(before + piece(likely), len(before))
-        if not (name and before) or name[2] in SKIPPED:
+        if not (name and before) or name[2] in NEVER_MARKED:
             return math.inf
         doubt = self.use.below - (logits[likely] - logits.logsumexp(-1)).exp().item()  # type: ignore[attr-defined]
         if doubt > 0:

@@ -8,9 +8,9 @@ import pytest
 from lookuplab.retrieval.metrics import (
     listed,
     ndcg_at,
-    places,
     recall_at,
     reciprocal_rank,
+    relevant_ranks,
     success_at,
 )
 
@@ -46,12 +46,12 @@ def test_equal_scores_give_the_mean_over_all_orders(measure, relevant, k):
     orders = [order for order in orders if sorted(order, key=scores.get, reverse=True) == [*order]]
     each = listed({one: one for one in orders}, dict.fromkeys(orders, relevant), 20)
     at = ["abcdef".index(name) for name in relevant]
-    tied = places([(np.array([*scores.values()], float), at, len(at))], 20)
+    tied = relevant_ranks([(np.array([*scores.values()], float), at, len(at))], 20)
     assert len(orders) == 3 * 2 * 2
     assert measure(tied, k) == pytest.approx([measure(each, k).mean()])
 
 
 def test_documents_that_are_not_ranked_and_relevant_ones_that_do_not_exist_are_never_found():
-    found = places([(np.array([-np.inf, 0.0, 1.0]), [0, 1], 3)], 20)
+    found = relevant_ranks([(np.array([-np.inf, 0.0, 1.0]), [0, 1], 3)], 20)
     assert recall_at(found, 20) == pytest.approx([1 / 3])
     assert reciprocal_rank(found, 20) == pytest.approx([1 / 2]) and not found.undecided.any()

@@ -38,7 +38,7 @@ def test_bm25_is_rank_bm25_to_the_last_bit(texts, query):
 def test_a_posting_takes_few_bytes_even_if_all_documents_have_different_lengths():
     texts = [["get"] * length + ["put"] for length in range(400)]
     index = Bm25({f"{at:03}": words for at, words in enumerate(texts)}, list)
-    assert index.holders.itemsize + index.kinds.itemsize == 6
+    assert index.holders.itemsize + index.codes.itemsize == 6
     assert scores(index, ["put"]).tobytes() == BM25Okapi(texts).get_scores(["put"]).tobytes()
 
 

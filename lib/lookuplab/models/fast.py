@@ -91,7 +91,7 @@ class Fast:
         decoder: Any = module.base_model
         self.embed: Any = module.get_input_embeddings()
         self.rotary = getattr(decoder, "rotary_emb", None)
-        self.places = getattr(decoder, "wpe", None)
+        self.position_embedding = getattr(decoder, "wpe", None)
         self.heads: int = config.num_attention_heads
         self.shared_heads: int = getattr(config, "num_key_value_heads", self.heads)
         self.size: int = getattr(config, "head_dim", None) or config.hidden_size // self.heads
@@ -223,10 +223,10 @@ class Packed:
                 self.cache[layer] = wider = self._empty(len(at))
                 for new, old in zip(wider, both, strict=True):
                     new[:, :, : old.shape[2], : old.shape[3]] = old[: len(at)]
-        self._find_cells(at)
+        self._index_cache(at)
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._attend_step, None)
 
-    def _find_cells(self, at: torch.Tensor) -> None:
+    def _index_cache(self, at: torch.Tensor) -> None:
         """Compute the indices of the cache cells that a step reads and writes. The indices are the
         same for all layers. ``at`` (slots,) is the column of each slot's new token.
         """
@@ -286,8 +286,8 @@ class Packed:
         spare = [0] * (-count % (1 << max(3, count.bit_length() - 3))) if count > FEW else []
         at = torch.tensor(positions + spare)
         state = parts.embed(torch.tensor(tokens + spare))
-        if parts.places:
-            state = state + parts.places(at)
+        if parts.position_embedding:
+            state = state + parts.position_embedding(at)
         sizes = parts.heads, parts.shared_heads, parts.shared_heads
         if parts.rotary:
             cos, sin = parts.rotary(state, at[None])

@@ -94,7 +94,7 @@ MARKUP = re.compile(r"(?is)<(script|style).*?(</\1>|\Z)|<[^<>]*>")
 
 
 # raised for a reply whose parts have unexpected types or values
-UNREADABLE = AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError
+REPLY_ERRORS = AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError
 
 
 class RemoteModel:
@@ -211,7 +211,7 @@ class RemoteModel:
                 return [] if failures else [self._answer(*request, decoding)]
             except UserError as error:
                 failures.append(error)
-            except UNREADABLE as error:
+            except REPLY_ERRORS as error:
                 form = f"{self.name} at {self.base_url}: a reply of unknown format ({error})"
                 failures.append(UserError(form))
             return []

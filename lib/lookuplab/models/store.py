@@ -74,7 +74,7 @@ LOCAL_FILE_SYSTEMS = ("tmpfs", "overlay", "btrfs", "zfs", "bcachefs")
 # folder, and reading answers needs no locks
 UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 # raised for an answer that is no JSON, or whose parts have unexpected types
-INVALID = ValueError, KeyError, TypeError, AttributeError, RecursionError
+INVALID_ANSWER_ERRORS = ValueError, KeyError, TypeError, AttributeError, RecursionError
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
 # KEEP inserts a row. It replaces an existing row with the same key if the existing row was written
 # later than the new one. A row is not inserted if its key was deleted after the row was written.
@@ -311,7 +311,7 @@ class AnswerStore:
                 try:
                     answer = json.loads(json_text)
                     is_whole = checksum == digest(key + json_text) and not self.fault(answer)
-                except INVALID:
+                except INVALID_ANSWER_ERRORS:
                     is_whole = False
                 if is_whole:
                     found[key] = answer
@@ -380,7 +380,7 @@ class AnswerStore:
             try:
                 if not (fault := self.fault(answer)):
                     texts[key] = json.dumps(answer, allow_nan=False)
-            except INVALID as error:
+            except INVALID_ANSWER_ERRORS as error:
                 fault = f"{self.name} {key}: an answer that cannot be stored ({error})"
             if fault:
                 faults[key] = fault

@@ -44,7 +44,7 @@ OUTCOMES = NEAR_TIE, EXPLAINED, DIFFERENT, TIMED, NOT_RERUN, PROCESSORS
 # same id, a notebook may ask several questions: texts with different documents, or the same text
 # with different decodings. The column ``question``, a digest of text and decoding, tells questions
 # apart.
-_USE = ["notebook", "model", "prompt", "sample"]
+_PROMPT_KEY = ["notebook", "model", "prompt", "sample"]
 Files = Mapping[str, bytes]  # path below figures/PROFILE -> content
 
 
@@ -93,10 +93,10 @@ class Differences:
         document.
         """
         sides = pd.concat([old, new])
-        on_one_side = sides.drop_duplicates([*_USE, "question", "answer"], keep=False)
+        on_one_side = sides.drop_duplicates([*_PROMPT_KEY, "question", "answer"], keep=False)
         self.equal["answers"] += (len(sides) - len(on_one_side)) // 2
         changed = set()
-        for (notebook, model, prompt, sample), group in on_one_side.groupby(_USE):
+        for (notebook, model, prompt, sample), group in on_one_side.groupby(_PROMPT_KEY):
             by_question = group.groupby("question").margin
             margins = by_question.max()[by_question.size() == 2]  # of the questions on both sides
             line = f"{notebook} | {model} | {prompt} | sample {sample}: a different answer"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Floats = NDArray[Any]
 
 
-class Places(NamedTuple):
+class RelevantRanks(NamedTuple):
     """The ranks of the relevant documents in the rankings of n queries, down to rank k. Where
     scores are tied, ranks are known only as probabilities; without ties, all probabilities are 0
     or 1.
@@ -45,7 +45,7 @@ class Places(NamedTuple):
             )
 
 
-def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places:
+def relevant_ranks(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> RelevantRanks:
     """Return the ranks of the relevant documents. ``lines`` has a tuple (scores, indices, number)
     for each query:
 
@@ -79,17 +79,17 @@ def places(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -> Places
             first[-1][before : before + len(chances)] = chances
         numbers.append(number)
     shape = (len(numbers), k)
-    return Places(np.reshape(each, shape), np.reshape(first, shape), np.array(numbers))
+    return RelevantRanks(np.reshape(each, shape), np.reshape(first, shape), np.array(numbers))
 
 
 def listed(
     rankings: Mapping[str, Sequence[str]], relevant: Mapping[str, Collection[str]], k: int
-) -> Places:
+) -> RelevantRanks:
     """Return the ranks of the relevant documents in rankings without ties. ``rankings`` maps the id
     of a query to the ids of its documents, best first and without duplicates. ``relevant`` maps the
     same id to the ids of the relevant documents.
     """
-    return places(
+    return relevant_ranks(
         (
             (
                 -np.arange(1.0, len(ranking) + 1),
@@ -102,7 +102,7 @@ def listed(
     )
 
 
-def success_at(found: Places, k: int) -> Floats:
+def success_at(found: RelevantRanks, k: int) -> Floats:
     """Return the probability that a relevant document is in the top k, (n,) floats. Without ties,
     it is 0 or 1.
 
@@ -114,13 +114,13 @@ def success_at(found: Places, k: int) -> Floats:
     return chances
 
 
-def recall_at(found: Places, k: int) -> Floats:
+def recall_at(found: RelevantRanks, k: int) -> Floats:
     """Return the share of the relevant documents that are in the top k, (n,) floats."""
     shares: Floats = found.each[:, :k].sum(axis=1) / found.relevant
     return shares
 
 
-def reciprocal_rank(found: Places, k: int) -> Floats:
+def reciprocal_rank(found: RelevantRanks, k: int) -> Floats:
     """Return 1 / rank of the first relevant document, (n,) floats; 0 if the top k has none. The
     mean over queries is MRR@k.
 
@@ -130,7 +130,7 @@ def reciprocal_rank(found: Places, k: int) -> Floats:
     return reciprocals
 
 
-def ndcg_at(found: Places, k: int) -> Floats:
+def ndcg_at(found: RelevantRanks, k: int) -> Floats:
     """Return the normalised discounted cumulative gain (nDCG) of the top k, (n,) floats from 0 to
     1. All relevant documents are equally relevant.
 

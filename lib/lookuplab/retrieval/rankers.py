@@ -28,7 +28,7 @@ from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.retrieval.metrics import Floats, Places, places
+from lookuplab.retrieval.metrics import Floats, RelevantRanks, relevant_ranks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -171,13 +171,13 @@ class Ranker(ABC):
         ranked = ([self.ids[at] for at in best(line, k)] for line in self._lines(queries))
         return dict(zip(queries, ranked, strict=True))
 
-    def places(
+    def relevant_ranks(
         self,
         queries: Mapping[str, str],
         relevant: Mapping[str, Collection[str]],
         k: int,
         hidden: Mapping[str, Collection[str]],
-    ) -> Places:
+    ) -> RelevantRanks:
         """Return the ranks of the relevant documents among the first ``k`` for each query, as input
         for ``metrics``. ``relevant`` and ``hidden`` map a query's id to ids of documents. A
         query's hidden documents are left out of its ranking.
@@ -191,7 +191,7 @@ class Ranker(ABC):
                 names = {*relevant[query]}
                 yield line, [at[name] for name in names if name in at], len(names)
 
-        return places(seen(), k)
+        return relevant_ranks(seen(), k)
 
     def _lines(self, queries: Mapping[str, str]) -> Iterator[Floats]:
         """Yield the scores of each query, (n,). They are computed in batches that fit in memory."""
@@ -242,7 +242,7 @@ class Bm25(Ranker):
         # ``starts[i + 1]``. ``holders`` has the document of each posting. A posting's score, before
         # it is multiplied by the word's weight, depends only on how often the word occurs and on
         # the document's length. Many postings therefore have the same score. ``impacts`` has each
-        # score once, and ``kinds`` has, for each posting, the index of its score in ``impacts``.
+        # score once, and ``codes`` has, for each posting, the index of its score in ``impacts``.
         # These indices need only one or two bytes.
         pairs *= len(lengths)
         pairs += np.repeat(np.arange(len(lengths)), lengths)
@@ -255,8 +255,8 @@ class Bm25(Ranker):
         self.holders = holder.astype(np.int32)
         impacts = counts * (K1 + 1) / (counts + scale[holder])
         self.impacts = np.unique(impacts)
-        kinds = np.searchsorted(self.impacts, impacts)
-        self.kinds = kinds.astype(np.min_scalar_type(len(self.impacts)))
+        codes = np.searchsorted(self.impacts, impacts)
+        self.codes = codes.astype(np.min_scalar_type(len(self.impacts)))
 
     def scores_of(self, queries: Sequence[str]) -> Floats:
         scores = np.zeros((len(queries), len(self.ids)))
@@ -267,7 +267,7 @@ class Bm25(Ranker):
                     # converted once here, because ``+=`` would convert an index of another type
                     # twice
                     holders = self.holders[own].astype(np.intp)
-                    line[holders] += (self.weights[number] * self.impacts).take(self.kinds[own])
+                    line[holders] += (self.weights[number] * self.impacts).take(self.codes[own])
         return scores
 
 

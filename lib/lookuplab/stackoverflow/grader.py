@@ -288,7 +288,7 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     return {problem.id: outcome.error for problem, outcome in pairs if not outcome.passed}
 
 
-def by_reason(errors: Iterable[tuple[str, str]]) -> list[str]:
+def lines_by_error(errors: Iterable[tuple[str, str]]) -> list[str]:
     """Return one line per distinct error, with the ids of the problems that have this error.
     ``errors`` are pairs (problem id, error).
     """

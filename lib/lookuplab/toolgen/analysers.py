@@ -75,11 +75,12 @@ class WorkerLost(Exception):
     """
 
 
-# A kind of worker: (the id of this process, the analyser's module, the folder of the sources that
-# the worker reads, the scope for which the worker is reserved). The scope is "" or names a file.
-WorkerKind = tuple[int, str, str, str]
+# The key of a kind of worker: (the id of this process, the analyser's module, the folder of the
+# sources that the worker reads, the scope for which the worker is reserved). The scope is "" or
+# names a file.
+WorkerKey = tuple[int, str, str, str]
 # the free workers: (kind, the repositories that the worker sees, the channel to the worker)
-_free: list[tuple[WorkerKind, set[Path], Connection]] = []
+_free: list[tuple[WorkerKey, set[Path], Connection]] = []
 # {kind of worker without its scope: (parent process, the connection on which workers are requested,
 # the reason why no sandbox works or "")}
 _parents: dict[tuple, tuple[subprocess.Popen, Connection, str]] = {}
@@ -119,7 +120,7 @@ def ask_worker(function: Callable[..., T], root: Path, *question: object, within
 
 
 def _ask_once(
-    kind: WorkerKind, is_new: bool, function: Callable[..., T], root: Path, *question: object
+    kind: WorkerKey, is_new: bool, function: Callable[..., T], root: Path, *question: object
 ) -> tuple[str, T]:
     """Ask a question once. Return (reason, answer); the reason is "" if the question was not lost.
     If ``is_new``, a new worker answers.
@@ -146,7 +147,7 @@ def show_to_new_workers(roots: Iterable[Path]) -> None:
     _shown_to_new.update(roots)
 
 
-def _take_worker(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
+def _take_worker(kind: WorkerKey, root: Path, is_new: bool) -> tuple[set[Path], Connection]:
     """Return a free worker of this kind that sees ``root``, or else a new worker, as (the
     repositories that it sees, the channel to it). If ``is_new``, the worker is always new.
     """
@@ -159,7 +160,7 @@ def _take_worker(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path],
     known = _parents.get(kind[:3])
     if known is None or known[0].poll() is not None:
         control, theirs = Pipe()
-        at = imports_begin(Path(str(sys.modules[kind[1]].__file__)).parent)
+        at = import_root(Path(str(sys.modules[kind[1]].__file__)).parent)
         code = f"import sys; sys.path.insert(0, {str(at)!r}); from {kind[1]} import start; start()"
         given = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         with theirs:  # the parent process ends when this process closes the other end
@@ -179,17 +180,19 @@ def _take_worker(kind: WorkerKind, root: Path, is_new: bool) -> tuple[set[Path],
     ours, theirs = Pipe()
     with theirs:
         send_handle(known[1], theirs.fileno(), 0)
-    ours.send([*map(str, map(_visible_folder, sorted(seen)))] if is_contained(known[2]) else None)
+    ours.send(
+        [*map(str, map(_outermost_package, sorted(seen)))] if is_contained(known[2]) else None
+    )
     return seen, ours
 
 
-def _visible_folder(root: Path) -> Path:
+def _outermost_package(root: Path) -> Path:
     """Return the folder that a worker must see to judge the repository ``root``. This is the
     outermost package if ``root`` is inside a package, because the repository's files are then
     imported by the name of the outermost package.
     """
     root = root.absolute()
-    above = imports_begin(root)
+    above = import_root(root)
     return root if above == root else above / root.relative_to(above).parts[0]
 
 
@@ -225,7 +228,7 @@ def forbid_imports(trusted: Sequence[str]) -> None:
 
 def _trusted() -> list[str]:
     """Return the folders of Python, of installed packages and of the kit's own code."""
-    own = str(imports_begin(Path(__file__).parent)), os.path.dirname(os.__file__)
+    own = str(import_root(Path(__file__).parent)), os.path.dirname(os.__file__)
     installed = (*site.getsitepackages(), site.getusersitepackages())
     return [os.path.realpath(at) for at in (*own, *installed)]
 
@@ -467,7 +470,7 @@ def repository_digest(root: Path) -> str:
     return folder_hash(root, python_sources.python_files(root), "digests")
 
 
-def imports_begin(folder: Path) -> Path:
+def import_root(folder: Path) -> Path:
     """Return the folder from which the files in ``folder`` are imported: the folder itself if it is
     not a package, else the nearest folder above it that is not a package.
     """
@@ -475,8 +478,8 @@ def imports_begin(folder: Path) -> Path:
 
 
 def within_imports(path: Path) -> str:
-    """Return a file's path relative to the folder from which it is imported (``imports_begin``).
+    """Return a file's path relative to the folder from which it is imported (``import_root``).
     This path stays the same if the repository is moved.
     """
     path = path.resolve()
-    return path.relative_to(imports_begin(path.parent)).as_posix()
+    return path.relative_to(import_root(path.parent)).as_posix()

@@ -40,7 +40,7 @@ from lookuplab.toolgen.jedi_tool import (
     ends_after_dot,
     suggestions,
 )
-from lookuplab.toolgen.marking import SKIPPED
+from lookuplab.toolgen.marking import NEVER_MARKED
 from lookuplab.toolgen.rules import MARK, NEVER, PAPER_RULES, ModelKind, Rules, prompt_text
 from lookuplab.work import say
 
@@ -66,8 +66,8 @@ class ToolUse:
     The ``rules`` decide how the tool is called (``jedi_tool.unsaved_file``), how the prompt is
     written (``rules.prompt_text``), and which names are offered to the model. The packages offer
     all texts that Jedi would insert, including ``name=``. package-2023 leaves out the words of
-    ``marking.SKIPPED``; package-2024 keeps these words, but offers nothing if there are no other
-    words.
+    ``marking.NEVER_MARKED``; package-2024 keeps these words, but offers nothing if there are no
+    other words.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
@@ -283,8 +283,8 @@ class ToolConstraint:
         else:
             inserted = [text.strip() for text in answer.inserted if text.strip()]
             if rules.is_package_2023:
-                inserted = [text for text in inserted if text not in SKIPPED]
-            if not SKIPPED.issuperset(inserted):
+                inserted = [text for text in inserted if text not in NEVER_MARKED]
+            if not NEVER_MARKED.issuperset(inserted):
                 question.offered = tuple(question.begun + text for text in inserted)
         self._begin_name(self.tokens[-1], question.offered, question.begun)
 

@@ -47,7 +47,7 @@ from lookuplab.toolgen.analysers import (
     WorkerLost,
     ask_worker,
     blames_machine,
-    imports_begin,
+    import_root,
     serve,
 )
 from lookuplab.toolgen.rules import PAPER_RULES, ModelKind, Rules, writes_def
@@ -259,7 +259,7 @@ class RepositoryProject(jedi.Project):
 
     def __init__(self, root: Path):
         self._root = root.absolute()
-        super().__init__(imports_begin(self._root), sys_path=python_sources.search_path())
+        super().__init__(import_root(self._root), sys_path=python_sources.search_path())
 
     @property
     def path(self) -> Path:

@@ -11,13 +11,13 @@ name is builtin if it has the form ``__x__``. It is also builtin if it does not 
 Section II-B and during Algorithm 2: the file up to the caret, then the part of the file after the
 function.
 
-The packages' rules are taken from the code of the packages. A fixed list of words (``SKIPPED``) is
-never marked. Before any other word or literal of the body, the tool is called, and the word is
-marked if it is exactly the text that a completion would insert. The packages' texts have no
-comments and no blank lines. Two steps of the packages are not needed here. First, the packages mark
-signatures, too, but remove these marks before use; here the tool is not called in signatures.
-Second, the packages mark the words of the list, too, and remove these marks later; here a word of
-the list never gets a mark.
+The packages' rules are taken from the code of the packages. A fixed list of words
+(``NEVER_MARKED``) is never marked. Before any other word or literal of the body, the tool is
+called, and the word is marked if it is exactly the text that a completion would insert. The
+packages' texts have no comments and no blank lines. Two steps of the packages are not needed here.
+First, the packages mark signatures, too, but remove these marks before use; here the tool is not
+called in signatures. Second, the packages mark the words of the list, too, and remove these marks
+later; here a word of the list never gets a mark.
 """
 
 import builtins
@@ -48,15 +48,15 @@ from lookuplab.toolgen.source import Token, is_name
 from lookuplab.work import Workers
 
 # these names do not count as builtin, because Python adds them only for interactive use
-_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}
-BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
+_INTERACTIVE_NAMES = {"copyright", "credits", "exit", "license", "quit"}
+BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _INTERACTIVE_NAMES
 RECEIVERS = frozenset({"self", "cls"})
 # {rules by which functions are marked: version of the marking}. The version is a part of the keys
 # of stored marks. Increase it whenever the same answers of the tool would give a function different
 # marks. The two packages share a version, because they mark the same words.
 MARKING_VERSIONS = {"paper": 1, "package": 2}
 # the words that the replication packages never mark
-SKIPPED = frozenset(keyword.kwlist) | set(
+NEVER_MARKED = frozenset(keyword.kwlist) | set(
     """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex delattr
     dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
     hash help hex id input int isinstance issubclass iter len list locals map max memoryview min
@@ -92,7 +92,7 @@ def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token
     for token in function.tokens:
         text = token.text
         if rules.is_package:
-            is_candidate = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
+            is_candidate = text not in NEVER_MARKED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
             is_builtin = previous != "." and text in RECEIVERS | BUILTINS
             is_candidate = is_name(text) and not is_builtin and not is_dunder(text)

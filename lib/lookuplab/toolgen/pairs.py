@@ -79,7 +79,7 @@ class EncodedPair:
 
 
 # the types of some fields of a record; every other field is a string
-_FIELD_TYPES = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
+_NON_STRING_FIELDS = {"marks": int | list, "docstring_tokens": int, "function_tokens": int}
 
 
 def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
@@ -94,7 +94,9 @@ def corpus_records(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
                 f"{path} is not a marked corpus: line {number} has no {min(missing)!r}; "
                 "`lookuplab data mark` writes one"
             )
-        wrong = [one for one in names if not isinstance(record[one], _FIELD_TYPES.get(one, str))]
+        wrong = [
+            one for one in names if not isinstance(record[one], _NON_STRING_FIELDS.get(one, str))
+        ]
         if wrong:
             value = record[wrong[0]]
             raise UserError(

@@ -553,7 +553,7 @@ def count_covered(dependencies: Sequence[str], prediction: str) -> int:
 MARKED_WORD = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"
 # the pattern by which package-2024 recognises a local or imported name; {0} is the first part of
 # the key, {1} the whole key
-BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
+LOCAL_2024 = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
@@ -573,7 +573,7 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
         key = (match[1] or "") + match[2]
         name = key.partition(".")[0]
         parameter = name == key and _has_word(signature, name)
-        if not (parameter or re.search(BOUND.format(name, re.escape(key)), plain)):
+        if not (parameter or re.search(LOCAL_2024.format(name, re.escape(key)), plain)):
             keys.add(key)
     return {"dependencies": len(keys), "covered": sum(_has_word(prediction, key) for key in keys)}
 

@@ -449,7 +449,7 @@ def ds1000(
             f"not judged: {len(lost)} of {len(frame)} answers; problems and reasons (docs/score.md "
             "says what helps if a reference needs the network):"
         )
-        notes += grader.by_reason(zip(lost.id, lost.error, strict=True))
+        notes += grader.lines_by_error(zip(lost.id, lost.error, strict=True))
     write(
         "problem_id", records, frame[["sample", "passed", "error", "cluster"]], output, rows, *notes
     )

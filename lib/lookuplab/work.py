@@ -309,7 +309,7 @@ def check_visible(place: Path) -> None:
 # regularly to show that it is alive. With locks of the operating system, no process would have to
 # show this, but not every shared file system supports such locks.
 
-# an owner on another machine counts as dead if it has not touched the lock file for so many seconds
+# an owner on another machine counts as dead if it has not touched the lock file for SILENCE seconds
 SILENCE = 30.0
 
 

@@ -88,9 +88,10 @@ def break_even_rows(passes: Passes) -> Rows:
 
 
 def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
-    """Return the rows of Figure 7a, for documentation that is always retrieved: ``policy_rows``
-    with the condition ``precision_<x>/<class>`` for each precision in percent, and the paired
-    change from the first precision to the last.
+    """Return the rows of Figure 7a, in which documentation is always retrieved. For each precision,
+    in percent, these are the rows that ``policy_rows`` returns, under the conditions
+    ``precision_<x>/<class>``. Further rows give the paired change from the first precision to the
+    last.
     """
     always = np.full(len(passes.first), True)
     ways = {}

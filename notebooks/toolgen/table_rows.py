@@ -10,8 +10,8 @@ Frames are given as {(model, condition): frame}, where all frames of one model h
 functions. Conditions are ``base``, ``toolgen`` and any other, such as ``monitor``. Rows are
 dictionaries like those of ``scoring.rates.row``.
 
-A row with a relative change, as in the paper, has the condition ``toolgen``. A row with a
-difference has the condition ``toolgen - base``. A difference of percentages is in percentage
+The paper prints relative changes; a row with such a change has the condition ``toolgen``. A row
+with a difference has the condition ``toolgen - base``. A difference of percentages is in percentage
 points, and any other difference is in the metric's own unit (``bleu4_change``). A metric without a
 value (coverage if there was nothing to cover) has no row.
 """

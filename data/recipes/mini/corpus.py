@@ -58,8 +58,9 @@ from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 CODE_MODELS = paths.MINI / "models"
 FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT_TASKS = TASKS.with_name("tasks_development.jsonl")
-# model -> its arm: the percentage of usage texts with documentation whose documentation is wrong,
-# that is, only about APIs that the text does not call
+# Maps each model to its arm, a percentage. The documentation in a usage text is wrong if it is only
+# about APIs that the text does not call. The arm says how many of the documented usage texts have
+# wrong documentation.
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # pool -> (number of APIs with a drawn count, number of APIs with count 0); the corpus never calls
 # an API that is in no pool

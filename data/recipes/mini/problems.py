@@ -210,7 +210,7 @@ def evaluated(example: DocExample, setup: str, target: str) -> tuple[dict[str, A
     value as a Literal). In the namespace, the variable ``result`` has the value.
 
     Raises whatever the code raises, with warnings as errors. Raises ValueError if the code prints,
-    if no source reproduces the value, or if the value equals a variable of the set-up.
+    if the value cannot be written as a Literal, or if a variable of the set-up has an equal value.
     """
     known = {"__name__": "problem"}
     out = io.StringIO()

@@ -179,8 +179,8 @@ def pretrained(family: str) -> Path:
     """Return the folder of the pre-trained model of a family, "gpt", "t5" or "llama". The model is
     trained if the folder does not exist.
 
-    The Llama-type model is kept in TOOLGEN_MODELS, because its fine-tuned models are adapters and
-    need it.
+    The Llama-type model is kept in TOOLGEN_MODELS, because the models fine-tuned from it are
+    adapters, which cannot be loaded without it.
     """
     target = (TOOLGEN_MODELS if family == "llama" else TOOLGEN_WORK / "pretrained") / family
     if not target.exists():

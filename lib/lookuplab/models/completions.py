@@ -323,8 +323,8 @@ def generate_missing(
     store: CompletionStore,
     bar: Progress,
 ) -> None:
-    """Generate the answers to requests, given as {key: request}, and store each answer when it
-    ends. Answers that other processes have stored in the meantime are not generated.
+    """Generate the answers to requests, given as {key: request}, and store each answer as soon as
+    it is complete. Answers that other processes have stored in the meantime are not generated.
 
     No process waits for another, so a slow or dead process holds up nothing. Two processes may
     generate the same answer if neither has stored it yet.

@@ -200,8 +200,8 @@ class DecodingRow:
     ``ids`` are the tokens of the prompt, and ``dropped`` is the number of prompt tokens that
     truncation removed. ``before`` are the tokens that the answer continues: the prompt's tokens, or
     [] for an encoder-decoder. The answer ends after ``limit`` tokens at the latest.
-    ``make_constraint`` returns the row's constraint or None. To score a given text, ``text`` is
-    this text, and ``given`` are its tokens.
+    ``make_constraint`` returns the row's constraint or None. If a given text is only scored,
+    ``text`` is this text and ``given`` are the tokens of the text.
     """
 
     prompt: Prompt

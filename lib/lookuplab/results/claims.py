@@ -81,9 +81,8 @@ REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval 
 ROUNDING = 1e-9  # a tolerance, so that an interval that ends exactly at a bound gives no verdict
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SCOPES = ("all", "largest")  # values of ``Claim.models``
-# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES. In the
-# training data of these models, a share of the calls had documentation above the call. This share
-# differs from model to model.
+# Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES. These
+# models differ in the share of training calls that had documentation above them.
 DESIGNS, SHARES = "fig6_augmentation_designs", "documented/documented_share"
 # Claims about the artifacts in SCORINGS are also judged on further repositories, whose rows are in
 # the artifact MORE. SCORINGS has the prefix of these rows' conditions: "own" stands for ``own/``.
@@ -415,7 +414,9 @@ def load(file: Path = FILE) -> list[Claim]:
 
 
 def published_claim(claim: Claim) -> Claim | None:
-    """Return the claim with its test on published answers, or None if it has no such test."""
+    """Return a copy of the claim whose test is the one for published answers (``published``).
+    Return None if the claim has no such test.
+    """
     return replace(claim, folder=PUBLISHED, **claim.published) if claim.published else None
 
 

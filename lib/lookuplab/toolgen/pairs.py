@@ -2,9 +2,10 @@
 them from a marked corpus, and turns them into text (in the formats of ``rules.prompt_text``) and
 into tokens.
 
-The mark is a single special token of the vocabulary, so that it adds no text. Marks are removed
-from an answer by their id, in the list of token ids, and never from the decoded text: a tokenizer
-splits words differently next to the mark, and ``in <COMP>items`` would become ``initems``.
+The mark is a single special token of the vocabulary. Decoding skips special tokens, so a mark adds
+no text. Marks are removed from an answer's token ids, and never from the decoded text. In decoded
+text, some tokenizers add a blank after a mark. If the mark were removed together with the blanks
+around it, as by the replication package, ``in <COMP>items`` would become ``initems``.
 """
 
 from collections import Counter

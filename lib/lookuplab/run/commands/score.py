@@ -70,8 +70,8 @@ def score() -> None:
     """Judge completions that were generated elsewhere.
 
     FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same
-    form. A table with intervals is printed (to stderr if the judgements go to stdout). For a
-    benchmark of your own, the command is the name of its class, module:Class.
+    form. A table with intervals is printed (to stderr if the judgements go to stdout). To use your
+    own benchmark, give the name of its class, module:Class, in place of the command.
 
     \b
     Examples:

@@ -83,10 +83,9 @@ def rows(kind: type[AnswerStore], file: Path) -> list[str]:
 
 
 def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
-    """Copy the rows of a store of this kind from the folder of ``file`` to the folder of
-    ``target``. ``file`` and ``target`` are the files of completions in the two folders, even if
-    another kind of store is copied. Return how many rows were added. Raises UserError if the two
-    stores answer one question differently.
+    """Copy the rows of one kind of store to the store of the same kind in another folder. Return
+    how many rows were added. For every kind, ``file`` and ``target`` are the files of completions
+    in the two folders. Raises UserError if the two stores answer one question differently.
     """
     keys = rows(kind, file)
     count = 0

@@ -236,7 +236,7 @@ def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float
     without a threshold.
 
     Of the calls after which the right name was written, a threshold keeps ``kept_right_percent``;
-    of the others, it keeps ``kept_wrong_percent``. ``right_percent`` is the percentage of right
+    of the other calls, ``kept_wrong_percent``. ``right_percent`` is the percentage of right
     names among the kept calls. In the condition ``marks``, ``auroc`` is the probability that the
     mark of a random right call is more probable than the mark of a random wrong call.
 

@@ -11,8 +11,8 @@ verdicts on the direction are
 - *not testable: floor*: all models are so weak that they could not show the effect (``Floor``);
 - *not testable: margin*: the claim tolerates a loss, such as 5 points, but the number that may fall
   could itself be smaller than 5 (the lower end of its interval is at most 5). Then even a fall to 0
-  would pass. A claim gets this verdict only if this holds for all its comparisons; otherwise, the
-  other comparisons decide;
+  would pass. A claim gets this verdict only if this is so in all its comparisons; otherwise, the
+  remaining comparisons decide;
 - *not testable: sizes*: no two models differ only in size;
 - *not testable: instrument*: the rule that measures the effect did not agree well enough with known
   results on real answers (``Claim.instrument``);

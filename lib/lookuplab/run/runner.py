@@ -387,8 +387,8 @@ def run_jobs(
 
     results: list[tuple[Job, Ended]] = []
     under_way = partial(_progress_lines, jobs, results, time.time())
-    # With graphics cards, modules are not imported in advance: a process cannot use a card if the
-    # process from which it was forked has used it.
+    # With graphics cards, modules are not imported in advance, because a forked process cannot use
+    # a card that its parent has used.
     is_many = cluster is None and not mine and len(jobs) >= MANY
     preparing = starter(jobs[0], threads, part, IMPORTED) if is_many else nullcontext()
     with preparing as requests, Progress("notebooks", len(jobs), parts=under_way) as progress:

@@ -328,7 +328,9 @@ class ToolGen(Benchmark[Original]):
         return rows
 
     def _marks(self, pairs: Sequence[tuple[Original, Completion]]) -> dict[str | int, str]:
-        """Return {task's id: the original's body with marks} if the rules need marks, else {}."""
+        """Return {task's id: the original's body with ``<COMP>`` marks}, or {} if the rules need no
+        marks.
+        """
         if not self.rules.is_package:
             return {}
         tasks = {task.id: task for task, _ in pairs}.values()

@@ -92,7 +92,8 @@ def mark(
     """Mark those identifiers in code that Jedi would have offered as completions.
 
     The command extracts functions with docstrings from REPOSITORIES, which are folders or names of
-    installed packages, and puts a mark before each identifier that Jedi would have offered.
+    installed packages, and puts the mark <COMP> before each identifier that Jedi would have
+    offered.
 
     Settings (-s) are limits. Files and functions above a limit are left out. The limits are
     max_files (500 per repository), max_file_lines (1000 per file), max_lines (50 per function),

@@ -50,7 +50,7 @@ artifact.save(pd.DataFrame([row]))"""
 
 # each notebook imports the modules in these folders again
 OWN = tuple(str(paths.ROOT / name) for name in ("lib", "notebooks", "data", "docs", "tests"))
-STARTER = pytest.StashKey()  # the number of the process from which notebooks are forked, its socket
+FORK_SERVER = pytest.StashKey()  # the number of the process that forks notebooks, its socket
 
 
 def pytest_addoption(parser):
@@ -277,7 +277,7 @@ def pytest_runtestloop(session):
     """Fork the process from which notebooks are forked. No test has changed this process yet, but
     the slow imports are done, which take longer than the notebooks of most tests.
     """
-    if any("starter" in item.fixturenames for item in session.items):
+    if any("fork_server" in item.fixturenames for item in session.items):
         ours, theirs = socketpair(type=SOCK_SEQPACKET)
         if not (process := os.fork()):
             try:
@@ -286,15 +286,15 @@ def pytest_runtestloop(session):
             finally:
                 os._exit(1)
         theirs.close()
-        session.config.stash[STARTER] = process, ours
+        session.config.stash[FORK_SERVER] = process, ours
 
 
 @pytest.fixture(scope="session")
-def starter(request):
-    """Return a function to use in place of ``runner.starter``. All tests of this process share one
-    process from which notebooks are forked.
+def fork_server(request):
+    """Return a function to use in place of ``runner.fork_server``. All tests of this process share
+    one process from which notebooks are forked.
     """
-    process, requests = request.config.stash[STARTER]
+    process, requests = request.config.stash[FORK_SERVER]
     with requests:
         yield lambda *_: nullcontext(requests)
     os.waitpid(process, 0)
@@ -358,14 +358,14 @@ class Kit:
 
 
 @pytest.fixture(scope="session")
-def checkout(starter):
+def checkout(fork_server):
     """Return a function that makes an empty checkout in a folder whose name has a space. This
     fixture serves fixtures that several tests share; a single test uses ``kit``.
     """
 
     def make(folder, patch):
         (root := folder / "my kit").mkdir()
-        patch.setattr(runner, "starter", starter)
+        patch.setattr(runner, "fork_server", fork_server)
         (root / "CITATION.cff").symlink_to(paths.ROOT / "CITATION.cff")  # names the papers
         for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS COMPLETIONS ROOT".split():
             patch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))

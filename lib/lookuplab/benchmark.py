@@ -193,9 +193,9 @@ def append_judged(
     everything that a reader needs to understand the verdict.
 
     Among the fields of a line are the ``prompt``; the answer's ``tokens``; ``sure``, the
-    probability of each token in percent; ``offers``, the names that a tool offered (see ``offer``);
-    the ``class`` of the task; ``right``, the value of the benchmark's first measure; and
-    ``columns``, the columns of the judgement.
+    probability of each token in percent; ``offers``, the names that a tool offered (see
+    ``offer_fields``); the ``class`` of the task; ``right``, the value of the benchmark's first
+    measure; and ``columns``, the columns of the judgement.
     """
     first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
     measure = next(iter(benchmark.measures or first), "")
@@ -216,13 +216,13 @@ def append_judged(
                 **{name: row[name] for name in KEPT},
                 "tokens": completion.tokens if logprobs else (),
                 "sure": [round(100 * math.exp(min(0.0, each))) for each in logprobs],
-                "offers": [offer(completion, question) for question in questions],
+                "offers": [offer_fields(completion, question) for question in questions],
                 "columns": columns,
             }
             log.write(json.dumps(line, default=str) + "\n")
 
 
-def offer(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
+def offer_fields(completion: Completion, question: dict[str, Any]) -> tuple[Any, ...]:
     """Return what a tool answered to one ``question``, which was asked while the model wrote the
     completion.
 

@@ -10,9 +10,9 @@ from lookuplab.run import runner
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_right_answers_pass_wrong_ones_fail_and_wrappers_earn_nothing(
-    lesson, bundle, shared, tmp_path, monkeypatch, starter
+    lesson, bundle, shared, tmp_path, monkeypatch, fork_server
 ):
-    monkeypatch.setattr(runner, "starter", starter)
+    monkeypatch.setattr(runner, "fork_server", fork_server)
     # the lessons share the stored answers
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
     fates = run(lesson, bundle / "notebooks/course", tmp_path)

@@ -25,7 +25,7 @@ from lookuplab import paths
 from lookuplab.results.verify import read_answers
 from lookuplab.run import runner
 from lookuplab.run.notebooks import find, load_profile, plan, read
-from lookuplab.run.runner import starter
+from lookuplab.run.runner import fork_server
 from lookuplab.work import hold_lock
 from lookuplab_notebooks.toolgen.repositories import main
 
@@ -134,7 +134,7 @@ DRAWN = "import matplotlib.pyplot as plt\nartifact.draw(plt.subplots()[0])"
 
 
 def test_on_a_full_disk_the_error_is_one_line_and_every_file_is_whole_or_absent(kit, monkeypatch):
-    monkeypatch.setattr(runner, "starter", starter)  # its processes have the limit below
+    monkeypatch.setattr(runner, "fork_server", fork_server)  # its processes have the limit below
     kit.notebook("counts", asks(40), kit.saves, DRAWN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     # The numbers are the size of the largest file that fits on the disk, in KB. At 2 KB, not even
@@ -240,7 +240,7 @@ def test_what_took_longest_begins_first_and_a_broken_record_counts_as_no_time(ki
 
 
 def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypatch):
-    monkeypatch.setattr(runner, "starter", starter)
+    monkeypatch.setattr(runner, "fork_server", fork_server)
     monkeypatch.setattr(runner, "MANY", 2)
     monkeypatch.setattr(runner, "IMPORTED", "colorsys wave")
     finds = (
@@ -258,8 +258,8 @@ def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
         plan(read(kit.notebook(name)), load_profile("mini")) for name in "abc"
     )
     for job in running, ended:
-        job.path_beside(".log").parent.mkdir(parents=True, exist_ok=True)
-        job.path_beside(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
+        job.path_with_suffix(".log").parent.mkdir(parents=True, exist_ok=True)
+        job.path_with_suffix(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
     shown = runner._progress_lines([running, ended, waiting], [(ended, None)], 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
     # a log of an earlier run is not shown

@@ -12,7 +12,7 @@ import pytest
 from chromium import BINARY, Browser
 
 from lookuplab import paths
-from lookuplab.benchmark import Asked, Benchmark, judged, offer
+from lookuplab.benchmark import Asked, Benchmark, judged, offer_fields
 from lookuplab.cloudapi.bench import NO_DOCUMENT, RIGHT_DOCUMENT, WRONG_DOCUMENT
 from lookuplab.models import Completion, Prompt
 from lookuplab.models.store import JUDGED
@@ -102,7 +102,7 @@ def index(kit, name="page"):
 def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():
     asked = {"step": 0, "begun": "o", "offered": ("first", "on", "one"), "failure": ""}
     done = Completion("a", 0, "x.one = 2", ("x.o", "ne", " = 2"), (1, 2, 3), None, "eos", 3)
-    assert offer(done, asked) == (0, 3, ["one", "first", "on"], "", "one")
+    assert offer_fields(done, asked) == (0, 3, ["one", "first", "on"], "", "one")
 
 
 @pytest.mark.parametrize("name", ["sums", "'{copy}'"])

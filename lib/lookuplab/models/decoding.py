@@ -201,7 +201,7 @@ class DecodingRow:
     truncation removed. ``before`` are the tokens that the answer continues: the prompt's tokens, or
     [] for an encoder-decoder. The answer ends after ``limit`` tokens at the latest.
     ``make_constraint`` returns the row's constraint or None. If a given text is only scored,
-    ``text`` is this text and ``given`` are the tokens of the text.
+    ``scored_text`` is this text and ``scored_tokens`` are the tokens of the text.
     """
 
     prompt: Prompt
@@ -211,8 +211,8 @@ class DecodingRow:
     before: list[int]
     limit: int
     make_constraint: Callable[[], Constraint | None]
-    given: list[int] = field(default_factory=list)
-    text: str = ""
+    scored_tokens: list[int] = field(default_factory=list)
+    scored_text: str = ""
 
     def begin(self, tokenizer: PreTrainedTokenizerBase, decoding: Decoding) -> None:
         """Reset the answer to its empty state. Called before the first token, and again if memory
@@ -267,11 +267,11 @@ class DecodingRow:
         return Completion(
             self.prompt.id,
             self.sample,
-            self.text or "".join(self.pieces),  # a given text may be a special token
+            self.scored_text or "".join(self.pieces),  # a given text may be a special token
             tuple(self.pieces),
             tuple(self.tokens),
             tuple(self.logprobs),
-            "scored" if self.given else self.finish_reason,
+            "scored" if self.scored_tokens else self.finish_reason,
             len(self.ids),
             self.dropped,
             None if self.margin == math.inf else self.margin,

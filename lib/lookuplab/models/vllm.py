@@ -217,7 +217,7 @@ class VllmModel(LocalModel):
         try:
             for row in rows:
                 row.begin(self.tokenizer, decoding)
-                if row.given:
+                if row.scored_tokens:
                     row.constraint = None  # not needed: vLLM scores a given text by reading it
                 enter(row)
             while mine or waiting:
@@ -259,16 +259,16 @@ class VllmModel(LocalModel):
         prompt includes the tokens of the answer that are already written. To score a given text,
         vLLM reads all tokens of the text but the last, and may then write only this last token.
         """
-        read = row.ids + list(row.given[:-1] or row.tokens)
+        read = row.ids + list(row.scored_tokens[:-1] or row.tokens)
         return {"prompt_token_ids": read}, SamplingParams(
             temperature=decoding.temperature,
             top_p=decoding.top_p,
             # a row that enters the engine again gets another seed, so that it draws new numbers
             seed=(row_seed(row, decoding) + len(row.tokens)) % 2**32,
-            max_tokens=1 if row.given else row.limit - len(row.tokens),
+            max_tokens=1 if row.scored_tokens else row.limit - len(row.tokens),
             logprobs=2,
-            prompt_logprobs=0 if row.given else None,
-            allowed_token_ids=row.given[-1:] or None,
+            prompt_logprobs=0 if row.scored_tokens else None,
+            allowed_token_ids=row.scored_tokens[-1:] or None,
             stop_token_ids=list(end_of_text),
             ignore_eos=True,  # ``stop_token_ids`` has all tokens that end an answer
             detokenize=False,
@@ -287,12 +287,14 @@ class VllmModel(LocalModel):
         row = running.row
         row.constraint = running.constraint or row.constraint
         all_logprobs = written.logprobs or []
-        if row.given and output.prompt_logprobs:
+        if row.scored_tokens and output.prompt_logprobs:
             all_logprobs = [*output.prompt_logprobs[len(row.ids) :], *all_logprobs]
-        for token, logprobs in zip(row.given or written.token_ids, all_logprobs, strict=True):
+        for token, logprobs in zip(
+            row.scored_tokens or written.token_ids, all_logprobs, strict=True
+        ):
             likely = sorted((logprob.logprob for logprob in logprobs.values()), reverse=True)
             margin = math.inf
-            if not (row.given or decoding.temperature):
+            if not (row.scored_tokens or decoding.temperature):
                 margin = likely[0] - likely[1] if running.margin is None else running.margin
             row.push(token, logprobs[token].logprob, margin, end_of_text)
             if row.finish_reason or (row.constraint and row.constraint.pending):

@@ -449,7 +449,7 @@ class Job:
         case = self.output.parent.name
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
-    def path_beside(self, suffix: str) -> Path:
+    def path_with_suffix(self, suffix: str) -> Path:
         """Return the path of a file about the run. It is in the folder of the executed copy, and
         has ``suffix`` in place of .ipynb: ".log" is the log, ".answers.csv" the list of answers,
         ".ran" the fingerprint.

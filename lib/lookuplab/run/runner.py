@@ -84,14 +84,14 @@ transformers.models.t5.modeling_t5"""
 class Part(NamedTuple):
     """This process's part of the work. ``number`` is the part's index, from 0, and ``of`` is the
     number of parts. Each process begins with its own part. Then it continues with the questions
-    that no process has answered yet, so no process waits. If ``draws`` is False, the process writes
-    its artifacts to a separate folder (see ``with_own_folder``). ``in_array`` says that the process
-    belongs to a SLURM array.
+    that no process has answered yet, so no process waits. If ``writes_figures`` is False, the
+    process writes its artifacts to a separate folder (see ``with_own_folder``). ``in_array`` says
+    that the process belongs to a SLURM array.
     """
 
     number: int = 0
     of: int = 1
-    draws: bool = True
+    writes_figures: bool = True
     in_array: bool = False
     local: int = 0  # the process's number, from 0, among the ``here`` processes on this machine
     here: int = 1
@@ -104,7 +104,7 @@ class Part(NamedTuple):
         return visible[self.local :: self.here]
 
 
-class Ended(NamedTuple):
+class RunResult(NamedTuple):
     """The outcome of a notebook's run. ``failure`` is None if the notebook did not fail. ``uses``
     are the numbers of answers and judgements that the notebook found or generated, in the order of
     USES. ``warnings`` are the lines of the notebook's log that begin with "warning: ".
@@ -119,7 +119,7 @@ class Ended(NamedTuple):
 
 
 @contextmanager
-def starter(job: Job, threads: int, part: Part, imported: str = "") -> Iterator[socket]:
+def fork_server(job: Job, threads: int, part: Part, imported: str = "") -> Iterator[socket]:
     """Start the process from which the processes of notebooks are forked (``execute.main``), and
     yield the socket through which it gets requests. The process first imports the modules
     ``imported`` (names separated by spaces), with the environment variables of ``job``. If the
@@ -140,9 +140,9 @@ def starter(job: Job, threads: int, part: Part, imported: str = "") -> Iterator[
 
 def run_one(
     job: Job, threads: int = 1, part: Part = Part(), requests: socket | None = None
-) -> Ended:
+) -> RunResult:
     """Execute a notebook in a separate process and wait for its end. ``requests`` is the socket of
-    a ``starter``; without it, a starter is started for this notebook.
+    a ``fork_server``; without it, one is started for this notebook.
 
     The process reports on the run through files in a temporary folder, which are copied only when
     the run is complete. Two runs of one notebook never write to the same place: the second run
@@ -152,7 +152,7 @@ def run_one(
         with (
             hold_lock(job.output, f"runs {job.title}"),
             paths.temporary_folder() as run_folder,
-            nullcontext(requests) if requests else starter(job, threads, part) as started,
+            nullcontext(requests) if requests else fork_server(job, threads, part) as started,
         ):
             return _run(job, threads, part, Path(run_folder), started)
     except LockHeld as error:
@@ -160,7 +160,7 @@ def run_one(
             return run_one(
                 with_own_folder(job, part.number), threads, part._replace(in_array=False)
             )
-        return Ended(Failure(0, "", "UserError", str(error), ""))
+        return RunResult(Failure(0, "", "UserError", str(error), ""))
 
 
 def with_own_folder(job: Job, number: int) -> Job:
@@ -171,12 +171,12 @@ def with_own_folder(job: Job, number: int) -> Job:
     return replace(job, output=own / job.output.relative_to(paths.RUNS), figures=own / "figures")
 
 
-def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket) -> Ended:
+def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket) -> RunResult:
     """Run a job with ``run_folder`` as its temporary folder. If the job does not fail, keep its
     judged answers, its list of answers, its lines for the terminal and, last, its fingerprint in
     the folder of the executed copy.
     """
-    job.path_beside(".ran").unlink(missing_ok=True)  # from an earlier run
+    job.path_with_suffix(".ran").unlink(missing_ok=True)  # from an earlier run
     kernel = paths.make_folder(run_folder / "kernels" / "python3") / "kernel.json"
     # This kernel specification replaces all specifications that are registered on the machine. Its
     # command only reads a pipe. The kernel itself is the forked process that opens the pipe for
@@ -193,34 +193,34 @@ def _run(job: Job, threads: int, part: Part, run_folder: Path, requests: socket)
     ran_with = fingerprint(job)
     for _ in range(STARTS):
         ours, theirs = socketpair()
-        with ours, job.path_beside(".log").open("wb") as log:
+        with ours, job.path_with_suffix(".log").open("wb") as log:
             with theirs:
                 send_fds(requests, [bytes(run_folder)], [theirs.fileno(), log.fileno()])
             ours.recv(1)  # nothing is sent, so this returns when the process ends
         try:
             failure = json.loads((run_folder / "failure").read_text("utf-8"))
         except OSError:
-            message = f"the notebook's process died (out of memory?); see {job.path_beside('.log')}"
+            message = f"the notebook's process died (out of memory?); see {log.name}"
             failure = Failure(0, "", "ProcessDied", message, "")
         # nbclient raises RuntimeError if the kernel did not start; only then is it started again
         if not failure or failure[0] or failure[2] != "RuntimeError":
             break
-    lines = job.path_beside(".log").read_text("utf-8", "replace").splitlines()
+    lines = job.path_with_suffix(".log").read_text("utf-8", "replace").splitlines()
     warned = tuple(dict.fromkeys(line for line in lines if line.startswith("warning: ")))
     counts = [0] * len(USES)
     with suppress(OSError):
         for line in (run_folder / COUNTS).read_text("utf-8").splitlines():
             counts = [*map(add, counts, map(int, line.split()[1:]))]
     if failure:
-        return Ended(_as_user_error(Failure(*failure)), tuple(counts), warned)
+        return RunResult(_as_user_error(Failure(*failure)), tuple(counts), warned)
     keep_judged(job, run_folder / JUDGED)
     for name in (ANSWERS, SCREEN):
-        job.path_beside(f".{name}").unlink(missing_ok=True)
+        job.path_with_suffix(f".{name}").unlink(missing_ok=True)
         if (written := run_folder / name).is_file():
-            with paths.replacing(job.path_beside(f".{name}")) as kept:
+            with paths.replacing(job.path_with_suffix(f".{name}")) as kept:
                 shutil.copyfile(written, kept)
-    job.path_beside(".ran").write_text(_record(job, ran_with), "utf-8")
-    return Ended(None, tuple(counts), warned)
+    job.path_with_suffix(".ran").write_text(_record(job, ran_with), "utf-8")
+    return RunResult(None, tuple(counts), warned)
 
 
 def keep_judged(job: Job, judged: Path) -> None:
@@ -234,7 +234,7 @@ def keep_judged(job: Job, judged: Path) -> None:
     """
     about = {"notebook": job.notebook.id, "profile": job.profile.name, "parameters": job.values}
     head = json.dumps(provenance.publishable(about), default=str) + "\n"
-    target = job.path_beside(f".{digest(head)[:8]}.{JUDGED}")
+    target = job.path_with_suffix(f".{digest(head)[:8]}.{JUDGED}")
     target.unlink(missing_ok=True)
     if not judged.is_file():
         return
@@ -326,7 +326,7 @@ def part_of(shard: str = "") -> Part:
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
             raise UserError(f"--shard is {shard!r}; it must be like 3/8, the third of eight")
-        return Part(int(found[1]) - 1, int(found[2]), draws=False)
+        return Part(int(found[1]) - 1, int(found[2]), writes_figures=False)
     launch = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
     if all(map(given, launch)):
         count = env_int("WORLD_SIZE", 1)
@@ -354,7 +354,7 @@ def part_of(shard: str = "") -> Part:
 
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None, part: Part = Part()
-) -> list[tuple[Job, Ended]]:
+) -> list[tuple[Job, RunResult]]:
     """Run all jobs, at most ``parallel`` at once, and show progress. If a job fails, the other jobs
     still run. Return each job with its outcome, in the order in which the jobs ended.
 
@@ -377,7 +377,7 @@ def run_jobs(
     for number in range(parallel):
         shares.put(",".join(mine[number::parallel]))
 
-    def run(job: Job) -> Ended:
+    def run(job: Job) -> RunResult:
         share = shares.get()
         try:
             own = {"CUDA_VISIBLE_DEVICES": share, **job.environment}
@@ -385,12 +385,12 @@ def run_jobs(
         finally:
             shares.put(share)
 
-    results: list[tuple[Job, Ended]] = []
+    results: list[tuple[Job, RunResult]] = []
     under_way = partial(_progress_lines, jobs, results, time.time())
     # With graphics cards, modules are not imported in advance, because a forked process cannot use
     # a card that its parent has used.
     is_many = cluster is None and not mine and len(jobs) >= MANY
-    preparing = starter(jobs[0], threads, part, IMPORTED) if is_many else nullcontext()
+    preparing = fork_server(jobs[0], threads, part, IMPORTED) if is_many else nullcontext()
     with preparing as requests, Progress("notebooks", len(jobs), parts=under_way) as progress:
         for phase in (first, others, *([job] for job in last)):
             one = (
@@ -426,14 +426,14 @@ def cards_of(part: Part) -> list[str]:
 
 
 def _progress_lines(
-    jobs: Iterable[Job], results: Iterable[tuple[Job, Ended]], began: float
+    jobs: Iterable[Job], results: Iterable[tuple[Job, RunResult]], began: float
 ) -> Iterator[str]:
     """Yield the last line in the log of each running job, which shows the job's progress. A job is
     running if it has written to its log since ``began`` and has no result.
     """
     ended = [job for job, _ in results]
     for job in jobs:
-        log = job.path_beside(".log")
+        log = job.path_with_suffix(".log")
         with suppress(OSError):
             if job not in ended and log.stat().st_mtime >= began:
                 lines = log.read_text("utf-8", "replace").splitlines()
@@ -455,7 +455,7 @@ def default_jobs(jobs: Collection[Job] = ()) -> int:
 
 def is_current(job: Job) -> bool:
     """Return whether a job has run on this machine and would write the same artifacts again."""
-    record = job.path_beside(".ran")
+    record = job.path_with_suffix(".ran")
     return record.is_file() and record.read_text("utf-8") == _record(job, fingerprint(job))
 
 
@@ -519,7 +519,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=columns)]
     for id, job in chosen.items():
-        if (log := job.path_beside(f".{ANSWERS}")).is_file():
+        if (log := job.path_with_suffix(f".{ANSWERS}")).is_file():
             frames.append(read_answers(log, names=LOG_COLUMNS).assign(notebook=id))
     with hold_lock(target, f"writes {target.name}", wait=True):
         if target.is_file():

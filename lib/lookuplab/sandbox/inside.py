@@ -243,7 +243,7 @@ def write_file(path: str, content: "bytes | None") -> None:
             file.write(content)
 
 
-def test(requests: int, verdicts: int, solver: "Any") -> None:
+def run_tester(requests: int, verdicts: int, solver: "Any") -> None:
     """Do the work of the tester: read the program's text from ``requests``, run it, and write the
     error, or "" if there is none, to ``verdicts``. When the text calls ``exec``, the solver
     executes the solution. ``solver`` is the connection to the solver.
@@ -290,7 +290,7 @@ class Failed(Exception):
     """
 
 
-def solve(tester: "Any") -> None:
+def run_solver(tester: "Any") -> None:
     """Do the work of the solver: execute the code that the tester sends. Send back the error (""
     if there is none), all variables that can be pickled, and the new and changed files. ``tester``
     is the connection to the tester.
@@ -453,9 +453,9 @@ class Server:
         connection = io.BufferedRWPair(io.FileIO(peer), io.FileIO(peer, "w"))
         if role == "solver":
             sys.path.insert(0, os.getcwd())
-            solve(connection)
+            run_solver(connection)
         requests, verdicts = ends
-        test(requests, verdicts, connection)
+        run_tester(requests, verdicts, connection)
 
     def watch(self, solver: int, tester: int, verdict: int) -> "dict[str, Any]":
         """Wait until the tester writes the verdict or ends without one, or a limit is exceeded.

@@ -53,14 +53,14 @@ def auroc_interval(
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=2)
     if min(counts) < RARE:
         return Rate(nan, nan, nan, int(sum(counts)))
-    auroc = weighted(_auroc, correct, confidence)
+    auroc = on_weighted_samples(_auroc, correct, confidence)
     if less is None:
         return jackknife(auroc, clusters, of_share)[0]
-    other = weighted(_auroc, correct, less)
+    other = on_weighted_samples(_auroc, correct, less)
     return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_score_change)[0]
 
 
-def weighted(
+def on_weighted_samples(
     statistic: Callable[[Array, Array], Array], correct: ArrayLike, confidence: ArrayLike
 ) -> Callable[[Array], Array]:
     """Return a function that computes ``statistic`` on r weighted samples at once. The function
@@ -85,7 +85,8 @@ def weighted(
 
 def _auroc(right: Array, wrong: Array) -> Array:
     """Return (r,) AUROCs: the share of the pairs of a right and a wrong answer in which the right
-    answer has the higher confidence. Ties count half. ``weighted`` describes the arguments.
+    answer has the higher confidence. Ties count half. ``on_weighted_samples`` describes the
+    arguments.
     """
     # for each level, the wrong answers below it, and half of the wrong answers at it
     below = np.cumsum(wrong, axis=1) - wrong / 2
@@ -160,11 +161,11 @@ def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike
     risk is the share of wrong answers among the accepted ones. The area is the mean risk over the
     levels of confidence, weighted by the share of the answers at each level.
     """
-    return jackknife(weighted(_aurc, correct, confidence), clusters, of_share)[0]
+    return jackknife(on_weighted_samples(_aurc, correct, confidence), clusters, of_share)[0]
 
 
 def _aurc(right: Array, wrong: Array) -> Array:
-    """Return (r,) areas under the curve. ``weighted`` describes the arguments."""
+    """Return (r,) areas under the curve. ``on_weighted_samples`` describes the arguments."""
     # reversed, because the curve begins at the highest level of confidence
     counts = (right + wrong)[:, ::-1]
     wrong = wrong[:, ::-1]

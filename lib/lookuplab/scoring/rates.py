@@ -161,21 +161,23 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
 
 
 def averages(
-    parts: ArrayLike,
+    numerators: ArrayLike,
     clusters: ArrayLike,
-    wholes: ArrayLike | None = None,
+    denominators: ArrayLike | None = None,
     kind: IntervalKind = of_number,
 ) -> list[Rate]:
-    """Return m ratios with their intervals: for each column, the sum of ``parts`` divided by the
-    sum of ``wholes``. Both arrays are (n, m). By default all wholes are 1, so the ratio is the mean
-    of the column.
+    """Return m ratios with their intervals: for each column, the sum of ``numerators`` divided by
+    the sum of ``denominators``. Both arrays are (n, m). By default all denominators are 1, so the
+    ratio is the mean of the column.
 
-    The ``n`` of a ratio is the sum of its wholes. If this sum is 0, the value is NaN.
+    The ``n`` of a ratio is the sum of its denominators. If this sum is 0, the value is NaN.
     """
-    parts = np.asarray(parts, dtype=float)
-    wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
-    part, whole = _by_cluster(clusters, parts), _by_cluster(clusters, wholes)
-    total, size = parts.sum(axis=0), wholes.sum(axis=0)
+    numerators = np.asarray(numerators, dtype=float)
+    denominators = np.asarray(
+        np.ones_like(numerators) if denominators is None else denominators, dtype=float
+    )
+    part, whole = _by_cluster(clusters, numerators), _by_cluster(clusters, denominators)
+    total, size = numerators.sum(axis=0), denominators.sum(axis=0)
     # to leave out a cluster, subtract its sums from both totals
     with np.errstate(divide="ignore", invalid="ignore"):
         return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())

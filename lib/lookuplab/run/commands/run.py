@@ -42,8 +42,8 @@ from lookuplab.run.notebooks import (
 )
 from lookuplab.run.runner import (
     USES,
-    Ended,
     Part,
+    RunResult,
     default_jobs,
     is_current,
     keep_answers,
@@ -99,8 +99,8 @@ def run(
     job = plan(found, load_profile(profile or found.home), pairs(parameter))
     part = part_of(shard)
     code = execute([job], 1, scheduler, dry_run, again=True, part=part)
-    if code == 0 and part.draws and not dry_run:
-        if (screen := job.path_beside(f".{SCREEN}")).is_file():
+    if code == 0 and part.writes_figures and not dry_run:
+        if (screen := job.path_with_suffix(f".{SCREEN}")).is_file():
             click.echo(screen.read_text("utf-8"), nl=False)
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
         if kept_runs(job.output):
@@ -247,7 +247,7 @@ def reproduce(
     # may lack the answers behind the figures of these notebooks.
     code = execute(planned, jobs, scheduler, dry_run, again or cold or bool(shard), part)
     if planned and not dry_run:
-        if code == 0 and part.draws:
+        if code == 0 and part.writes_figures:
             for place in {job.place.parent for job in planned}:
                 keep_answers([job for job in planned if job.place.parent == place])
         if code == 0 and cold:
@@ -313,7 +313,7 @@ def sweep(
         cases.append((job, varied))
     part = part_of(shard)
     code = execute([job for job, _ in cases], jobs, scheduler, again=bool(shard), part=part)
-    if not part.draws:
+    if not part.writes_figures:
         sys.exit(code)
     for job, varied in cases:
         for file in sorted(job.figures.rglob("*.csv")):
@@ -451,7 +451,7 @@ def execute(
     if current := len(planned) - len(due):
         click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
     jobs = jobs or default_jobs(due)
-    if not part.draws:
+    if not part.writes_figures:
         due = [with_own_folder(job, part.number) for job in due]
     began = time.monotonic()
     with connect(scheduler, jobs) if scheduler else nullcontext() as cluster:
@@ -470,7 +470,7 @@ def execute(
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
 
 
-def time_table(ended: Iterable[tuple[Job, Ended]]) -> Iterator[str]:
+def time_table(ended: Iterable[tuple[Job, RunResult]]) -> Iterator[str]:
     """Yield the lines of a table with one line for each notebook, the slowest first. The columns
     are the seconds that the notebook took, the seconds outside its cells (mostly before the first
     cell), the seconds in its drawing cells, and how many answers and judgements the notebook found

@@ -117,8 +117,8 @@ def _without(common: set[Shape], spec: ApiSpec, page: str) -> Described:
 
 def fits(calls: Sequence[str | None], made: Sequence[ApiTask], index: ApiIndex) -> np.ndarray:
     """Return (tasks,) booleans: whether the model's call for each task is valid in the release of
-    ``index``. The model may call the task's API, or another API of the same client whose
-    documentation says that it does the same.
+    ``index``. The model may call the task's API. It may also call another API of the same client,
+    if the documentation says that the two APIs do the same.
     """
     clients = {spec.client for spec in index.specs}
     found = []

@@ -125,8 +125,8 @@ class Writer:
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> Trie | None:
-        """Return a trie of the suggestions, each without the part that is already written
-        (TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT). Return None if there are no suggestions.
+        """Return a trie of the suggestions, each without the part that is already written, or None
+        if there are no suggestions. This is what TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT do.
         """
         # the last token ends inside a character, where no name can follow
         if text.endswith(UNFINISHED):

@@ -143,8 +143,9 @@ def tables(frame: pd.DataFrame, way: str = "passed") -> dict[tuple[str, str], pd
 
 def library_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return four kinds of rows for each model: pass@1 by library and overall, with the printed
-    number; the gain of ``repaired`` over ``passed``; the number of problems by which our counts
-    differ from the printed ones; and the causes of failures.
+    number; the change of pass@1 from the verdicts in the column ``passed`` to those in the column
+    ``repaired``; the number of problems by which our counts differ from the printed ones; and the
+    causes of failures.
     """
     own = tables(frame)
     rows = scores.rows(own, parts=[*LIBRARIES, "all"])

@@ -40,12 +40,12 @@ def rate_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
     """Return rows about the answers without documentation, for each frequency class and "all".
 
     - ``valid_percent`` of each training, as in Table 1.
-    - ``valid_change_points`` between two trainings of different sizes, paired by task, as a row of
-      the model ``mini-medium seed 1 - mini-small seed 0``.
-    - ``valid_change_points`` between two sizes, as a row of the model ``mini`` with the condition
-      ``medium/all - small/all``: the difference of the means over seeds, with an interval over
-      tasks and seeds.
-    - ``valid_sd_points``, the standard deviation between the trainings of a size.
+    - ``valid_change_points`` between two trainings of different sizes, paired by task. The column
+      ``model`` names both, such as ``mini-medium seed 1 - mini-small seed 0``.
+    - ``valid_change_points`` between two sizes: the difference of the means over seeds, with an
+      interval over tasks and seeds. The ``model`` is ``mini``, and the condition names both sizes,
+      such as ``medium/all - small/all``.
+    - ``valid_sd_points``: for each size, the standard deviation between its trainings.
     """
     every = [frame for frames in found.values() for frame in frames]
     rows = [
@@ -73,8 +73,8 @@ def gain_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
     """Return the rows of Figure 6 for each training, over all tasks (condition ``<design>``) and by
     class (``<design>/<class>``): ``valid_percent`` of ``base`` and of each design, and
     ``valid_change_points`` from ``base`` to each design. Over all tasks, there is also the change
-    from the shorter design to the longer one. ``gain_sd_points`` is the standard deviation of a
-    design's gain between the trainings of a size.
+    from the shorter design to the longer one. ``gain_sd_points`` is, for each size, the standard
+    deviation of a design's gain between the trainings of this size.
     """
     rows: Rows = []
     for frame in (frame for frames in found.values() for frame in frames):

@@ -67,8 +67,8 @@ class InDoubt(ToolConstraint):
 
     def _doubted(self, logits: "torch.Tensor") -> float:
         """Call the tool if the most likely token begins a name and its probability is below the
-        threshold. Return the distance between this probability and the threshold, or inf if the
-        token begins no name.
+        threshold. Return the distance between the token's probability and the threshold, or inf if
+        the token begins no name or a name in SKIPPED.
         """
         piece = self.vocabulary.piece
         likely = int(logits.argmax())

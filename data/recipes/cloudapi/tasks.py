@@ -161,8 +161,8 @@ def build(
 
 def matched(index: ApiIndex, counts: DataFrame, seed: int = 0) -> list[ApiTask]:
     """Return the benchmark's tasks. Every frequency class has the same shares of providers and of
-    numbers of required arguments (Appendix A.2, step 6). Each share is limited by the class that
-    has the fewest suitable APIs for its size.
+    numbers of required arguments (Appendix A.2, step 6). A share cannot be larger than what every
+    class can fill with its own APIs.
 
     ``counts`` are as in ``build``. A *kind* of tasks is a class, a provider and a number of
     required arguments. Half of a kind's tasks have a count in the upper part of the class

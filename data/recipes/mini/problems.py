@@ -375,7 +375,8 @@ def with_target(first: Draft, perturbation: str, rule: str, target: str) -> Iter
     with suppress(Exception):
         known, one = evaluated(first.example, setup, target)
         _, other = evaluated(first.example, second, target)
-        # a reversed result is not a call, so the question describes the original call
+        # the target of REVERSED is the original call with a reversal after it, so the question
+        # describes the original call
         asked = first.call if rule == REVERSED else call(target, known)
         if one not in (old, other) and other != last and one.kind == other.kind:
             cases = (setup, one), (second, other)

@@ -134,7 +134,8 @@ class Passes:
 def passes(
     model: Model, bench: CloudApiBench, k: int = 1, *, service: bool = True, **options: Any
 ) -> Passes:
-    """Run the first pass, and then the hit and miss passes with ``k`` documents per task.
+    """Run the first pass, without documents. Then run two passes with ``k`` documents per task:
+    ``hit``, in which an acceptable API is among the documents, and ``miss``, in which none is.
     ``options`` are those of ``models.complete``.
 
     The retriever's query is the name of the API that the model called in the first pass. If

@@ -121,7 +121,7 @@ class ApiIndex:
 
         Some Azure services have classes of the same name, such as ``Operations``. The methods of
         these classes are merged if ``service`` is None. They are also merged if the index does not
-        know the service, because tasks from elsewhere may name services differently. Raises
+        know the service, because users' own tasks may have other names for services. Raises
         UserError for a client that is not in the index.
         """
         for group in (service, None):

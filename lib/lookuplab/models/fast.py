@@ -237,13 +237,15 @@ class Packed:
         dimensions = owners * size + torch.arange(size)
         self.key_cells = (dimensions * columns + at[:, None, None]).flatten()
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
-        # the attention scores of a query head are a weighted sum of rows of the key cache, one for
-        # each dimension; the weights are the numbers of the query
+        # The attention scores of a query head are a weighted sum of rows of the key cache. There is
+        # one row for each dimension, and its weight is the query's number in that dimension.
+        # ``key_rows`` has the indices of these rows.
         self.key_rows = dimensions.repeat_interleave(each, 1).view(-1, size)
         self.hidden = torch.arange(columns) > at[:, None, None]
         seen = ~self.hidden.expand(-1, heads * each, -1)
-        # the output of a query head is a weighted sum of rows of the value cache, one for each
-        # token that the query may see; the weights are the softmax of the scores
+        # The output of a query head is a weighted sum of rows of the value cache. There is one row
+        # for each token that the query may see, and the weights are the softmax of the scores.
+        # ``seen_rows`` has the indices of these rows.
         rows = (owners * columns + torch.arange(columns)).repeat_interleave(each, 1)
         self.seen_cells = seen.flatten().nonzero()[:, 0]
         self.seen_rows = rows.flatten().index_select(0, self.seen_cells)

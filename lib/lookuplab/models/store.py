@@ -76,9 +76,10 @@ UNWRITABLE = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 # raised for an answer that is no JSON, or whose parts have unexpected types
 INVALID_ANSWER_ERRORS = ValueError, KeyError, TypeError, AttributeError, RecursionError
 BEGAN = time.time_ns()  # tells this process from a later one with the same process id
-# KEEP inserts a row. It replaces an existing row with the same key if the existing row was written
-# later than the new one. A row is not inserted if its key was deleted after the row was written.
-# FORGET deletes a key's row, and keeps the time of the deletion.
+# KEEP inserts a row. Of several rows with the same key, the one that was written first stays,
+# whichever is inserted first, so that all processes use the same row. A row is not inserted if its
+# key was deleted after the row was written. FORGET deletes a key's row, and keeps the time of the
+# deletion.
 KEEP = """INSERT INTO rows VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE
     SET json = excluded.json, at = excluded.at
     WHERE excluded.at > gone AND (json IS NULL OR excluded.at < at)"""

@@ -168,10 +168,11 @@ def train(
     deletes its checkpoints.
 
     The card is also written into ``output``, as card.json and in README.md. It has the given
-    ``facts``, ``pairs`` (number of pairs), ``steps``, ``loss`` (the training loss in the last line
-    of log.csv, in nats per token), ``taken_step`` (the step whose weights were saved),
-    ``validation_loss`` of these weights (or None), ``seconds`` (since the last interruption),
-    ``trainable`` and ``parameters`` (numbers of trained and of all weights), and more. README.md
+    ``facts``, ``pairs`` (the number of rows, without those for validation), ``steps``, ``loss``
+    (the training loss in the last line of log.csv, in nats per token), ``taken_step`` (the step
+    whose weights were saved), ``validation_loss`` of these weights (or None), ``seconds`` (since
+    the last interruption), ``trainable`` and ``parameters`` (numbers of trained and of all
+    weights), and more. README.md
     begins with ``about``, a description of the rows and of the model. Raises UserError if the loss
     or a weight is no longer finite.
     """

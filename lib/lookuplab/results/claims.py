@@ -94,9 +94,9 @@ SCORINGS = {
 }
 SEED = re.compile(r" seed \d+")  # the end of a training's name, such as "mini-small seed 1"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
-# Matches the size in a model's name: a number with a unit, or a word. Also matches the context
-# length at the end of the names of Granite's models (-2k to -8k), because models of one family have
-# different context lengths.
+# Matches the size in a model's name: a number with a unit, or a word. A family's name is a model's
+# name without these matches. The context length at the end of the names of Granite's models (-2k to
+# -8k) is matched, too, because it differs between models of one family.
 _SIZE = re.compile(
     rf"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b|\b({'|'.join(MODEL_SIZES)})\b|-\d+k\b", re.IGNORECASE
 )
@@ -271,8 +271,8 @@ class Comparison:
 
     @property
     def size(self) -> str:
-        """Return the verdict on the size: whether the interval covers the paper's value, or is
-        below or above it.
+        """Return the verdict on the size of our value: whether its interval covers the paper's
+        value, is below or above it, or is too wide to say.
         """
         if math.isnan(self.value) or math.isnan(self.paper_value):
             return UNPRINTED

@@ -279,10 +279,10 @@ def _draw(
 
     The figure has a panel for each value of the column ``panel``. At most three panels are side by
     side, and all have the same axes. Rows of the same kind (column ``kind``) have the same colour
-    and marker. ``move`` puts the marks of different kinds side by side. ``axis`` is "x" or "y": the
-    axis that shows groups or a varied quantity. The column ``x`` or ``y`` has each row's group or
-    quantity. The numbers in the column ``level`` become dashed lines. In the legend, the marker
-    ``interval`` stands for intervals, and the options in ``key`` apply to every kind.
+    and marker. ``move`` puts the marks of different kinds side by side. ``axis`` ("x" or "y") is
+    the axis that shows groups or a varied quantity; the column of the same name has each row's
+    group or quantity. The numbers in the column ``level`` become dashed lines. In the legend, the
+    marker ``interval`` stands for intervals, and the options in ``key`` apply to every kind.
     """
     count = rows.panel.nunique()
     lines = -(-count // 3)  # rounded up

@@ -150,8 +150,8 @@ def finish(audit: record.Audit, code: int, every: bool) -> int:
     last line, the result. Return the exit code of the audit.
 
     ``code`` is the exit code of the notebooks. ``every`` is True if no notebook was skipped as up
-    to date. If no row was compared, the audit fails, unless notebooks were skipped: perhaps only
-    the skipped notebooks use the rows of the sample.
+    to date. If no row was compared and ``every`` is True, the audit fails. If notebooks were
+    skipped, it passes, because only those notebooks may use the rows of the sample.
     """
     rows = made = 0
     lines: dict[str, list[str]] = {"near tie": [], "different": []}

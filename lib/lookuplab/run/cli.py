@@ -1,9 +1,9 @@
 """Implements the command line: turns functions into commands, and finds the commands by name.
 
 A function's parameters become arguments, and its keyword-only parameters become options. The
-functions are in the modules of ``lookuplab.run.commands``. A module is imported only when one of
-its commands is used, and imports slow packages (torch, pandas) only when the command runs, so that
-`--help` is quick.
+functions are in the modules of ``lookuplab.run.commands``. A module is imported only if the user
+typed one of its commands. Slow packages (torch, pandas) are imported only when the command runs, so
+that `--help` is quick.
 """
 
 import inspect

@@ -373,7 +373,9 @@ def resident_bytes(process: int) -> int:
 
 
 class Server:
-    """Answers the caller's requests in the top process of the stack."""
+    """Reads the caller's requests from standard input and answers them, in the process that is the
+    top of the stack of processes.
+    """
 
     def __init__(self, limits: "dict[str, Any]", contained: bool):
         self.limits = limits

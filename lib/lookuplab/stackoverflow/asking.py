@@ -126,7 +126,8 @@ class Ds1000Bench(Benchmark[Problem]):
     examples. A solution is judged by running it against the problem's test. Intervals are clustered
     by origin problem.
 
-    - The first ``examples`` (a number) of a problem's ``matches`` precede the problem.
+    - ``matches`` has the retrieved snippets of each problem. In the prompt, the first ``examples``
+      of these snippets precede the problem.
     - ``budget`` is the number of tokens that prompt and completion may have together.
     - ``trim`` and ``shortened`` are as in ``trimmed_prompt``.
     - ``variant`` says how code is cut out of a completion (``ds1000.solution_of``).

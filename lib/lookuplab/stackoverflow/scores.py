@@ -90,8 +90,9 @@ def rows(
 def _rows(
     table: pd.DataFrame, model: str, condition: str, parts: Sequence[str], kind: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the rows of one table for ``rows``. ``condition`` has the field {0} for the part.
-    ``kind`` is "" for a table of ``solved``, or the suffix of the metrics for a table of changes.
+    """Return the rows of one model's ``table`` for ``rows``. Each of the ``parts`` replaces {0} in
+    ``condition``. If the table comes from ``solved``, ``kind`` is "". If the table has changes of
+    pass@k, ``kind`` is the ending of the metrics' names, such as "_change".
     """
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
     before = origins.filter(like="pass_at").add_prefix("before ")

@@ -289,8 +289,8 @@ class ToolConstraint:
         self._begin_name(self.tokens[-1], question.offered, question.begun)
 
     def _begin_name(self, last: int, names: Sequence[str], begun: str) -> None:
-        """Restrict the row to these names, of which the part ``begun`` is already written. ``last``
-        is the row's last token.
+        """Restrict the row to ``names``. The beginning ``begun`` of the name is already written.
+        ``last`` is the row's last token.
         """
         boundary = self.use.rules.boundary
         paths, closed = self.vocabulary.spellings(last, names, begun)

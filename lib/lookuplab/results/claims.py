@@ -224,9 +224,10 @@ class Comparison:
     267 (151 clusters)`` for two independent estimates, ``205 pairs (124 clusters)`` for a paired
     change. ``paper_value`` is the paper's number for the same quantity. ``p_if_false`` is the p
     value of the hypothesis that the claim is false, and ``p_if_true`` is the p value of the
-    hypothesis that it is true. Both are one-sided. They are computed from the distance between the
-    value and that end of its interval which is on the side of the bound. ``is_refused`` is True if
-    even a fall to 0 would be within the loss that the claim tolerates (*not testable: margin*).
+    hypothesis that it is true. Both are one-sided. They are computed from the value's distance to
+    the bound; the half of the interval on the bound's side gives the standard error. ``is_refused``
+    is True if even a fall to 0 would be within the loss that the claim tolerates (*not testable:
+    margin*).
     """
 
     subject: str
@@ -370,8 +371,8 @@ class JudgedClaim:
     @property
     def numbers(self) -> frozenset[Any]:
         """Return the numbers on which the verdict rests: (subject, value, low end, high end) for
-        each comparison. Two claims with equal sets state the same fact. The set is empty for a
-        check, and if a number is missing or exact.
+        each comparison. Two claims with equal sets state the same fact. The set is empty if the
+        claim is a check, or if a number is missing or exact.
         """
         estimated = self.claim.role != "check" and all(c.low < c.high for c in self.comparisons)
         return frozenset((c.subject, c.value, c.low, c.high) for c in self.comparisons if estimated)
@@ -383,7 +384,7 @@ def _direction(p_if_false: float, p_if_true: float) -> str:
     return HOLDS if p_if_false < least else FAILS if p_if_true < least else OPEN
 
 
-@cache  # a page shows several runs
+@cache  # a page with several runs calls this once for each run
 def load(file: Path = FILE) -> list[Claim]:
     """Return the claims in a YAML file. Raises UserError for a malformed entry; the message states
     the file and the entry's position, and quotes the entry.

@@ -72,8 +72,8 @@ class Differences:
 
     def compare_processors(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Record the processor and the number of threads of both sides, as the artifact's two JSON
-        files state them. Return whether the two sides are equal in both. The last bits of sums
-        depend on processor and threads.
+        files state them. Return whether both the processor and the number of threads are the
+        same on the two sides. The last bits of sums depend on processor and threads.
         """
         before, after = (
             f"{at.get('processor')}, threads: {at.get('threads')}" for at in (old, new)

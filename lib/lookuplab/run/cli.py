@@ -50,8 +50,8 @@ class Command(click.Command):
         super().__init__(name, callback=callback, params=params, help=text)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UserError for an empty argument. It often comes from a shell
-        variable that is not set, and the command must not run with a default instead.
+        """Parse the arguments. Raises UserError for an empty argument. Such an argument often comes
+        from a shell variable that is not set. The command must not run with a default instead.
         """
         # an empty argument cannot be seen, so the message names the text before it
         for before, text in zip([self.name, *args], args, strict=False):

@@ -121,8 +121,8 @@ def pinned_name(name: str) -> str:
 
 
 def hub_source(name: str) -> Source:
-    """Return the source of a model on the hub: its entry in ``sources.toml`` or, if it has none, a
-    new source. If the name states a revision, the source gets this revision.
+    """Return the source of a model on the hub: the model's entry in ``sources.toml`` or, without
+    an entry, a new source. If the name states a revision, the source gets this revision.
     """
     address, revision = split_revision(name)
     own = Source(address, "model", address, "see its page on the hub", "")
@@ -132,8 +132,8 @@ def hub_source(name: str) -> Source:
 
 
 def is_fetched(source: Source) -> bool:
-    """Return whether the source is on this machine. Its hash is not checked again, because it was
-    checked after the download.
+    """Return whether the source is on this machine. The hash of a downloaded file is not checked
+    again, because ``get`` has checked it.
     """
     match source.kind:
         case "environment":

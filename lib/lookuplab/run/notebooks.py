@@ -50,7 +50,7 @@ from lookuplab.stackoverflow.corpus import PUBLISHED
 PROFILES = Path(__file__).with_name("profiles")
 # tasks whose frequency classes were counted in public code
 PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"
-# the smallest sensible value of a notebook's parameter, if it is not 0
+# (notebook, parameter) -> the parameter's smallest sensible value; for all other parameters it is 0
 LEAST = {
     ("own/agent", "precision"): -1,  # -1 means BM25 alone; precisions in percent begin at 0
     ("own/package", "per_class"): 1,
@@ -64,7 +64,7 @@ _MODULES = (".py", ".so", ".pyd")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
 _RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
-# a value that begins like this counts as a path; data/ and runs/ are folders of the checkout
+# matches the beginning of a value that counts as a path; data/ and runs/ are in the checkout
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
 _YAML = (".yaml", ".yml")
 
@@ -637,7 +637,7 @@ def senseless_values(job: Job) -> Iterator[str]:
         value = job.values.get(name)
         items = value if isinstance(value, list) else [value]
         declared = job.notebook.parameters.get(name)
-        if not items and declared and name != "models":  # ``problems`` asks for a model
+        if not items and declared and name != "models":  # see ``problems``
             yield f"parameter {name!r} is empty: give at least one value"
         least = LEAST.get((job.notebook.id, name), 0)
         # the comparison also rejects NaN and infinity

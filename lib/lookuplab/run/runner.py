@@ -83,10 +83,10 @@ transformers.models.t5.modeling_t5"""
 
 class Part(NamedTuple):
     """This process's part of the work. ``number`` is the part's index, from 0, and ``of`` is the
-    number of parts. Each process begins with its own part. Then it continues with the questions
-    that no process has answered yet, so no process waits. If ``writes_figures`` is False, the
-    process writes its artifacts to a separate folder (see ``with_own_folder``). ``in_array`` says
-    that the process belongs to a SLURM array.
+    number of parts. Each process first answers the questions in its own part, and then any
+    questions that no process has answered yet. So no process waits. If ``writes_figures`` is False,
+    the process writes its artifacts to a separate folder (see ``with_own_folder``). ``in_array``
+    says that the process belongs to a SLURM array.
     """
 
     number: int = 0
@@ -242,7 +242,7 @@ def keep_judged(job: Job, judged: Path) -> None:
         part.write_bytes(gzip.compress(head.encode()) + judged.read_bytes())
     files = [job.place.parent / f"{name}.csv" for name in job.notebook.artifacts]
     lines = [file.read_text("utf-8").splitlines() for file in files if file.is_file()]
-    if rows := dict.fromkeys(line for text in lines for line in text):  # the header once
+    if rows := dict.fromkeys(line for text in lines for line in text):  # keeps the header once
         paths.write_lines(numbers_of(target), rows)
     for old in kept_runs(job.output)[MOST_KEPT:]:
         old.unlink()

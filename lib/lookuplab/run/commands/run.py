@@ -300,7 +300,7 @@ def sweep(
         for name, given in grid.items()
     }
     for name, items in values.items():
-        if len({*map(str, items)}) < len(items):  # its numbers would count several times
+        if len({*map(str, items)}) < len(items):  # a repeated value would count twice
             raise UserError(f"{name}={items} has a value twice: give each value once")
     cases = []
     tables = []

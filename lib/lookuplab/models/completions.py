@@ -369,7 +369,7 @@ def next_keys(left: Sequence[str]) -> list[str]:
     """
     turns = {key: turn(key.split("/")[1]) for key in left}
     own = [key for key in left if not turns[key]]
-    # at most an equal share, so that the remaining keys are enough for all processes
+    # at most an equal share of the remaining keys, so that every process can have some
     most = max(1, min(OTHERS, len(left) // shard()[1]))
     return own or sorted(left, key=turns.__getitem__)[:most]
 

@@ -198,8 +198,8 @@ class Packed:
             self.keep([first[tuple(ids)] for ids in prompts])
 
     def _empty(self, slots: int) -> list[torch.Tensor]:
-        """Return memory for the keys and values of one layer. It need not be cleared, because a
-        step masks the scores of columns without a token, and does not read the values there.
+        """Return memory for the keys and values of one layer. The memory is not cleared: a step
+        masks the scores of columns without a token, and does not read the values in these columns.
         """
         heads, size = self.parts.shared_heads, self.parts.size
         return [

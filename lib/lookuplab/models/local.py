@@ -164,7 +164,7 @@ class LocalModel:
         is unlimited).
 
         For the architectures of the mini models, config.json is read without Transformers. If all
-        answers are stored, nothing else needs Transformers, and its import, which takes seconds, is
+        answers are stored, nothing else needs Transformers, so its import, which takes seconds, is
         avoided.
         """
         with suppress(OSError, ValueError):
@@ -356,8 +356,8 @@ class LocalModel:
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
         """Return the ``device_map`` for Transformers. If the user set ``device_map``, return this
         value. Without a GPU, return None. For quantised weights, return "sequential". For other
-        weights, return a map to the GPU with the most free memory if they fit there, and otherwise
-        "auto".
+        weights, return a map to the GPU with the most free memory if this GPU has room for all of
+        them, and otherwise "auto".
 
         Raises UserError if the weights and the cache of one answer probably need more memory than
         this job may use. The need is estimated without reading the weights.
@@ -374,7 +374,7 @@ class LocalModel:
             return "sequential" if free else None
         weights = 0
         # if the model cannot be built from its configuration, ``from_pretrained`` says why
-        with suppress(Exception), torch.device("meta"):  # weights there have only shapes
+        with suppress(Exception), torch.device("meta"):  # on "meta", weights have only shapes
             empty = kind.from_config(
                 self.config,
                 dtype=getattr(torch, self.dtype),
@@ -395,9 +395,9 @@ class LocalModel:
         return {"": free.index(max(free))} if ROOM * weights <= max(free) else "auto"
 
     def _read(self, load: Callable[..., Any], place: str = "", **options: Any) -> Any:
-        """Return the result of ``load``. ``place`` is the adapter's folder, or "" to call ``load``
-        on the checkpoint instead. If ``load`` fails, raise UserError with the first line of the
-        error and some advice.
+        """Return the result of ``load`` for the adapter's folder ``place`` or, if ``place`` is "",
+        for the checkpoint. If ``load`` fails, raise UserError with the first line of the error and
+        some advice.
         """
         name, revision = (place, None) if place else self.source
         try:

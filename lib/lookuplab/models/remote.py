@@ -259,7 +259,7 @@ class RemoteModel:
             say(f"warning: {self.name}: the key in {self.key_variable} goes to {host}{how}{advice}")
         try:
             return openai.OpenAI(
-                api_key=key or "no-key",  # local servers need none, but the client insists on one
+                api_key=key or "no-key",  # a local server needs no key, but the client does
                 base_url=self.base_url,
                 timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
                 max_retries=RETRIES,

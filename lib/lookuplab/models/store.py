@@ -12,8 +12,8 @@ kill at any moment loses only answers in progress. The file is created only if a
 If no answer is missing, nothing is written, so the store may be read-only.
 
 Invalid answers are never stored (``AnswerStore.fault``). A row is not used if its checksum is
-wrong (for example, because a bit was flipped), or if an earlier version of the kit stored an
-invalid answer there. A warning then names the file, and the answer is generated again.
+wrong (for example, because a bit was flipped), or if it has an invalid answer that an earlier
+version of the kit stored. A warning then names the file, and the answer is generated again.
 """
 
 import contextlib

@@ -3,9 +3,9 @@ the tokens of an answer. A constraint limits the choice of the next token in one
 progress). The module defines the interface of constraints, and a constraint to given names.
 
 Under a constraint to names, an answer must begin with one of the names. A complete name must be
-followed by a *break*, so that ``foo`` cannot become ``foobar``, or by the rest of a longer given
-name. A break is either the end-of-text token, or a token whose first character cannot continue an
-identifier. After the break, any token is allowed.
+followed by a *break*, or by the rest of a longer given name. ``foo`` therefore becomes ``foobar``
+only if ``foobar`` is also given. A break is either the end-of-text token, or a token whose first
+character cannot continue an identifier. After the break, any token is allowed.
 
 The trie contains two tokenisations of each name: of the name alone, and of the name followed by
 "(", because a tokenizer may merge "(" with the end of the name. In both cases, the tokenizer reads
@@ -105,9 +105,9 @@ class Constraint(Protocol):
         """Return None if any token may come next. Otherwise return a pair: the logits
         (vocabulary,), with -inf for tokens that may not come next, and a margin.
 
-        A constraint may be active only if a certain probability is beyond a threshold. The margin
-        is then the distance between this probability and the threshold. For all other constraints,
-        the margin is inf.
+        Some constraints become active when a probability passes a threshold. For these constraints,
+        the margin is the distance between the probability and the threshold. For all others, the
+        margin is inf.
         """
         ...
 

@@ -172,9 +172,8 @@ def train(
     (the training loss in the last line of log.csv, in nats per token), ``taken_step`` (the step
     whose weights were saved), ``validation_loss`` of these weights (or None), ``seconds`` (since
     the last interruption), ``trainable`` and ``parameters`` (numbers of trained and of all
-    weights), and more. README.md
-    begins with ``about``, a description of the rows and of the model. Raises UserError if the loss
-    or a weight is no longer finite.
+    weights), and more. README.md begins with ``about``, a description of the rows and of the model.
+    Raises UserError if the loss or a weight is no longer finite.
     """
     adapted = recipe.lora_rank is not None
     module = checkpoint.module

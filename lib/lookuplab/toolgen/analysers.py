@@ -211,8 +211,8 @@ def is_contained(reason: str) -> bool:
 
 def forbid_imports(trusted: Sequence[str]) -> None:
     """Make every later import in this process fail unless the module's file is below one of the
-    ``trusted`` folders. The code that an analyser judges is therefore never run, even if one of its
-    files has the name of a module that the analyser imports.
+    ``trusted`` folders. The code that an analyser judges is therefore never run, even if a file of
+    this code has the name of a module that the analyser imports.
     """
     bootstrap: Any = importlib._bootstrap  # every import calls a function of this module
     load = bootstrap._load_unlocked
@@ -339,7 +339,7 @@ def raise_machine_errors() -> Iterator[None]:
     opens = builtins.open
 
     def opened(file: Any, *arguments: Any, **options: Any) -> Any:
-        if is_special(file):  # for an analyser, a pipe, socket or device does not exist
+        if is_special(file):  # pipes, sockets and devices count as missing files
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         try:
             return opens(file, *arguments, **options)

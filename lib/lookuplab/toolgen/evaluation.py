@@ -141,8 +141,9 @@ def sample(
         )
 
     least = min(LEAST_FUNCTIONS, limit // len(by_repository)) if limit else 0
-    # For each function: (share of the repository's functions up to this one, repository's name,
-    # function's id). The functions with the smallest shares are chosen.
+    # For each function: (rank of the function in its repository, divided by the number of the
+    # repository's functions; repository's name; function's id). The smallest are chosen. The first
+    # ``least`` functions of a repository have 0 in place of the quotient.
     ranked = []
     for name, functions in by_repository.items():
         ids = sorted((function.id for function in functions), key=lambda id: hashed(f"{seed}/{id}"))
@@ -172,9 +173,9 @@ def token_counter(tokenizer: str) -> Callable[[str], int]:
 class LocatedFunction:
     """A function of which only the location is known: the `def` is on ``line`` of ``file``, a path
     relative to ``root``. ``marked`` is the function's body with the marks of a replication package;
-    the package's dependency coverage is computed from these marks. ``indent`` is always empty:
-    under a package's rules, a prediction must already be indented as in the file
-    (``with_prediction``).
+    the package's dependency coverage is computed from these marks. ``indent`` is always empty, so
+    that ``with_prediction`` adds no indentation: under a package's rules, a prediction must already
+    be indented as in the file.
     """
 
     id: str | int

@@ -80,8 +80,8 @@ class ToolUse:
             object.__setattr__(self, "rules", rules)
 
     def __str__(self) -> str:
-        """Return the trigger and the rules as a text for the keys of stored answers. The text has
-        the rules ``given_signature`` and ``boundary`` only if they are False.
+        """Return the trigger and the rules as a text for the keys of stored answers. The rules
+        ``given_signature`` and ``boundary`` are mentioned only if they are False.
         """
         rules = self.rules
         parts = {
@@ -221,7 +221,8 @@ class ToolConstraint:
         if mark is None or threshold <= 0:
             return None if margin == math.inf else (logits, margin)
         probability = _probability(logits, [mark])
-        # by a package's rules, an improbable mark is written, but ``push`` does not call the tool
+        # by a package's rules, a mark below the threshold may be written, but then ``push`` does
+        # not call the tool
         if probability < threshold and (forbidden or not rules.is_package):
             logits = logits.clone()
             logits[mark] = -math.inf

@@ -1,5 +1,5 @@
 """Asks Jedi for the completions at a position in a file (the paper's completion tool, Section
-II-B), and for those names in a function that the repository defines.
+II-B). Also asks Jedi which names in a function are defined in the repository.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it runs in worker processes
 (``analysers``). For a question about one name, Jedi looks up only this name instead of listing all
@@ -161,8 +161,8 @@ def unsaved_file(
 
     ``lines`` are the lines of the whole file. ``written`` is a body or a ``def``
     (``rules.writes_def``), without marks and without the indentation that the ``def`` has in the
-    file. A body is put after the signature and the docstring in the file. If ``written`` is a
-    ``def`` with the function's own signature, only its body is put there. The docstring thus stays
+    file. A body is put after the signature and the docstring in the file. Of a ``def`` with the
+    function's own signature, only the body is used, in the same way. The docstring thus stays
     in the file, as it does when the function is marked (Algorithm 1). Any other ``def``, finished
     or not, replaces the signature and the docstring, too. Decorators are kept.
     """
@@ -183,7 +183,8 @@ def unfinished_file(before: str, lines: list[str], function: "Function", rules: 
 
     On a blank indented line, and in some unfinished brackets, Jedi thinks that the caret is outside
     the function, and offers no local names. A dummy name after the caret prevents this. The
-    packages insert none, so their tool never offers a local name at the start of a statement.
+    packages insert no dummy name, so their tool never offers a local name at the start of a
+    statement.
     """
     dummy = "" if rules.is_package else "_"
     # blank lines before the next statement would make parso parse this statement again
@@ -196,8 +197,8 @@ def ask_tool(
     """Return the tool's completions at the end of ``written``, the text of a function so far (see
     ``unsaved_file``).
 
-    Raises Lost if Jedi gives no answer because of a fault of the machine, which must not change
-    what a model writes. If Jedi itself fails on this code, the result has a ``failure`` instead.
+    If Jedi itself fails on this code, the result has a ``failure``. Raises Lost if Jedi gives no
+    answer because of a fault of the machine: such a fault must not change what a model writes.
     """
     unsaved = unsaved_file(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *unsaved)
@@ -421,11 +422,11 @@ def completions(
 def own_keys(
     root: Path, file: str, text: str, uses: Sequence[tuple[int, int, str]], lines: range
 ) -> list[str]:
-    """Return the keys of those expressions of the function on ``lines`` that the repository defines
-    outside this function. ``uses`` are all expressions of the function, with their positions in
-    ``text``, the content of ``file``. Jedi traces each expression to its definitions. The list has
-    the key of each expression that has a definition in the repository but not on ``lines``, without
-    repetitions.
+    """Return the keys of those expressions in the function on ``lines`` that are defined in the
+    repository, but outside this function. ``uses`` are all expressions of the function, with their
+    positions in ``text``, the content of ``file``. Jedi traces each expression to its definitions.
+    An expression counts if it has a definition in the repository that is not on ``lines``. The list
+    has no repetitions.
     """
     inside = root.resolve()
     path = (root / file).resolve()

@@ -5,7 +5,7 @@ into tokens.
 The mark is a single special token of the vocabulary. Decoding skips special tokens, so a mark adds
 no text. Marks are removed from an answer's token ids, and never from the decoded text. In decoded
 text, some tokenizers add a blank after a mark. If the mark were removed together with the blanks
-around it, as by the replication package, ``in <COMP>items`` would become ``initems``.
+around it, as the replication package does, ``in <COMP>items`` would become ``initems``.
 """
 
 from collections import Counter

@@ -45,7 +45,7 @@ class Rules:
 
     - ``given_signature``: the model reads signature and docstring, as in the packages. In the paper
       (Section II-A, Algorithm 2), the model reads only the docstring and writes the signature
-      itself, which the mini models were not trained to do.
+      itself. The mini models were not trained to write signatures.
     - ``min_mark_probability``: the tool is called only if the mark has at least this probability.
       With 0, the tool is called wherever the mark is the most likely token; with NEVER, the tool is
       never called. By the paper's rules, the model cannot write a less probable mark. By the rules

@@ -6,14 +6,14 @@ computed from sums over its functions. For a pair of functions, this module ther
 instead of scores. From the sums of these counts, ``bleu`` and ``code_bleu`` compute the scores of
 the whole corpus or of any part of it.
 
-Dependency coverage (Table III): the dependencies of a function are the set of expressions (calls,
-attribute accesses) in the ground truth that Jedi traces to a definition inside the repository
+Dependency coverage (Table III): the dependencies of a reference are its expressions (calls,
+attribute accesses) that Jedi traces to a definition inside the repository
 (``evaluation.dependencies_of``). The coverage is the share of these expressions that the generated
 function also contains. Expressions are compared by their keys, which omit arguments and the
 contents of subscripts. For example, ``foo(bar).a[i].b`` has the keys ``foo``, ``bar``, ``foo().a``,
-``i`` and ``foo().a[].b``. A function without dependencies has no coverage; the number of such
-functions is reported. The replication packages do not use Jedi for this. They extract the keys from
-the marked words with regular expressions (``package_coverage``, ``package_2023_coverage``).
+``i`` and ``foo().a[].b``. A reference without dependencies gives no coverage; the number of such
+references is reported. The replication packages do not use Jedi for this. They extract the keys
+from the marked words with regular expressions (``package_coverage``, ``package_2023_coverage``).
 """
 
 import keyword
@@ -433,8 +433,8 @@ def _sides(node: Node) -> tuple[list[Node], list[Node]]:
     if not targets or len(targets) != len(values):
         return [left], [right]
     if "string" in (left.type, right.type):
-        # ``codebleu`` fails here, because it takes the quotes of a string for variables, and then
-        # counts no data flow for the text; so does ``_flow``
+        # ``codebleu`` takes the quotes of a string for variables. It therefore fails here, and
+        # counts no data flow for the whole text. After this error, ``_flow`` does the same.
         raise LookupError("string")
     return targets, values
 
@@ -563,7 +563,7 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
 
     ``marked`` is the reference with its marks, ``prediction`` a whole function
     (``package_text``). The package's peculiarities are kept: names of libraries count; a
-    marked word is missed if only one bracket separates it from the marked word before it; ``==``
+    marked word is missed if there is only a bracket between the previous marked word and it; ``==``
     counts as an assignment; and a mark is removed together with the blank before it. If a reference
     has no dependencies, the package divides by zero; here both numbers are 0.
     """

@@ -69,7 +69,7 @@ def claims(
     the interval contains the bound. Claims whose artifact is missing are *not run*; one line says
     how many there are. A claim about validity is *not testable: floor* on models that get hardly
     anything right (for example, if the intervals begin below 5% valid calls in every class). A
-    claim about sizes is *not testable: sizes* if no two models belong to the same family.
+    claim about sizes is *not testable: sizes* if no two models differ only in size.
 
     The second verdict is about the size: whether our interval *covers* the number printed in the
     paper. If a claim compares two of our numbers, the interval of their difference is used (the

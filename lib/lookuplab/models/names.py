@@ -66,8 +66,8 @@ def load(name: str, **options: Any) -> "Model":
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """Return a model's name without its options, and the options, which follow a ``?``:
-    ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
+    """Split a model's name at the ``?`` before its options. Return the name without options, and the
+    options: ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
 
     A value is read as JSON (a number, ``true``, ``false``) or, if it is not JSON, as text. The
     values of the options in ``TEXTS`` are always text. Raises UserError if ``FORMS`` does not allow

@@ -136,8 +136,8 @@ def _completions(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
 
 
 class Audit(NamedTuple):
-    """Determines which rows of the record are generated again. ``share`` is the share of rows of
-    each kind (see ``kinds``), and ``seed`` determines which rows are drawn.
+    """Determines which rows of the record are generated again. Of each kind of rows (see
+    ``kinds``), the share ``share`` is drawn, and ``seed`` determines which rows these are.
     """
 
     share: float

@@ -104,8 +104,8 @@ class RemoteModel:
     ``parallel`` is the largest number of simultaneous requests. ``timeout`` is the time in seconds
     within which a server must begin or continue a reply, and ``total`` the time within which a
     reply must be complete, retries included. ``key_variable`` is the name of the environment
-    variable with the API key. ``tokenizer`` names a local model with the same tokenizer, which is
-    used to count tokens. ``revision`` is any label of yours: change it when the same address serves
+    variable with the API key. ``tokenizer`` names a local model with the same tokenizer; the kit
+    uses this tokenizer to count tokens. ``revision`` is any label of yours: change it when the same address serves
     new weights, so that answers of the old weights are not reused.
 
     ``logprobs=False`` is for an endpoint that gives no log-probabilities. ``extra`` has further
@@ -488,7 +488,7 @@ def logprob_pairs(given: dict[str, Any]) -> list[tuple[Any, Any]]:
     """Return a reply's (token, log-probability) pairs, unchecked. None stands for a token or a
     log-probability that the server left out.
     """
-    # the format of chat completions, which llama.cpp's server uses for other completions, too
+    # the format of chat completions; llama.cpp's server uses it for other completions, too
     if content := given.get("content"):
         return [(piece.get("token"), piece.get("logprob")) for piece in content]
     both = given.get("tokens") or (), given.get("token_logprobs") or ()

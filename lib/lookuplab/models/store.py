@@ -499,7 +499,7 @@ def key_suffix(sandbox: bool = True) -> str:
     version with a sandbox.
 
     A lookup in the record ignores suffixes, so recorded answers are always found. Answers with a
-    suffix never become part of the record, whose keys have none.
+    suffix never become part of the record, because the record's keys have no suffix.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     ending = "" if python == PYTHON else f"@{python}"

@@ -55,7 +55,7 @@ PATIENCE = 5  # a question may take this many times LIMIT in wall-clock time
 MOST_NAMED = 5  # for each reason, a message names at most this many of the lost questions
 # if ``show_to_new_workers`` has named more repositories than this, each worker sees only one
 MOST_SHOWN = 100
-# A question that gets no answer is *lost*. A text, the reason, says why. It begins with these words
+# A question that gets no answer is *lost*. Its reason is a text. The reason begins with these words
 # if the analyser itself failed. Such an error depends on the judged code, so a second attempt fails
 # in the same way. Any other reason means that the machine was at fault.
 ANALYSER_ERROR = "error in "
@@ -376,10 +376,10 @@ def answer_all(
     given, its workers are used instead. Several processes of one run divide the files among
     themselves. If the run is killed, each worker loses at most the answers about one file.
 
-    A failure of the analyser itself says something about the code, but it is never stored. A
-    warning reports it, the caller can count it, and the next run asks the question again. If
-    ``strict``, a question that is lost for any other reason raises UserError, because the state of
-    the machine must not change a number.
+    If the analyser itself fails, its failure says something about the code, but is never stored. A
+    warning reports the failure, the caller can count it, and the next run asks the question again.
+    If ``strict``, a question that is lost for any other reason raises UserError, because the state
+    of the machine must not change a number.
     """
     show_to_new_workers(question[0] for question in questions.values())
     with store:

@@ -190,7 +190,7 @@ class LocatedFunction:
         return str(self.root)
 
 
-# a function of a repository, which a generated function replaces
+# the original function of a repository, in whose place a generated function is put
 Original = Function | LocatedFunction
 
 

@@ -3,8 +3,8 @@ II-B). Also asks Jedi which names in a function are defined in the repository.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it runs in worker processes
 (``analysers``). For a question about one name, Jedi looks up only this name instead of listing all
-names. Importing this module does not change Jedi; calling ``install`` does, which only a worker
-may.
+names. Importing this module does not change Jedi. Calling ``install`` does, so only a worker may
+call it.
 
 This module replaces some functions of Jedi 0.20 and parso 0.8. The replacements give the same
 results as the original functions, provided that no file of the repository changes meanwhile. The

@@ -1,5 +1,5 @@
-"""Finds tokens in Python code and functions in a file, and puts a generated function in the place
-of the original.
+"""Finds the tokens of Python code, finds functions in a file, and puts a generated function in the
+place of the original.
 
 The tokens are those of Python 3.11, whichever Python runs the kit. Broken code has tokens, too.
 Functions are located with ``ast``. Decorators precede the `def` and are kept. All texts have "\\n"
@@ -160,8 +160,8 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     """
     text = _cut_deep_nesting(text)
     limit = sys.getrecursionlimit()
-    # after an error, parso searches recursively for the last leaf of what it has read, so it needs
-    # a recursion limit that grows with the text
+    # after an error, parso searches recursively for the last leaf of what it has read; the depth of
+    # this recursion may grow with the text
     sys.setrecursionlimit(limit + 2 * len(text))
     try:
         stack: list[Any] = [parso.parse(text, version="3.11")]

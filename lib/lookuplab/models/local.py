@@ -96,7 +96,7 @@ class LocalModel:
     ``chat`` sends every prompt through the chat template. ``dtype`` defaults to bfloat16 on GPUs
     and float32 on a CPU, whatever the dtype of the files; for the kit's own models it is float32.
     ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
-    completion in tokens, or None if there is no limit; by default it is the checkpoint's own.
+    completion in tokens, or None if there is no limit; the default is the checkpoint's.
     ``extra`` has variables for the chat template: {"enable_thinking": false}.
     ``trust_remote_code`` allows Transformers to run the checkpoint's own Python files.
     ``attn_implementation`` ("eager") and ``quantization_config`` ({"load_in_4bit": true}, which
@@ -286,7 +286,7 @@ class LocalModel:
         # On a GPU, cuDNN's attention compiles a program for each shape of a batch, and in 16 bits
         # its results differ from run to run. The other kernels do neither (docs/engines.md).
         torch.backends.cuda.enable_cudnn_sdp(False)
-        # If the variable is not set (in JupyterLab, for example), torch would start too many
+        # If OMP_NUM_THREADS is not set (in JupyterLab, for example), torch would start too many
         # threads, because it does not know how many processors this job may use.
         if "OMP_NUM_THREADS" not in os.environ:
             # A mini model is so small that several threads would mostly wait for each other. If

@@ -66,7 +66,7 @@ def load(name: str, **options: Any) -> "Model":
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """Split a model's name at the ``?`` before its options. Return the name without options, and the
+    """Split a model's name at the ``?`` before its options. Return the bare name and the
     options: ``NAME?dtype=float32&batch_size=8`` gives ``{"dtype": "float32", "batch_size": 8}``.
 
     A value is read as JSON (a number, ``true``, ``false``) or, if it is not JSON, as text. The

@@ -105,8 +105,8 @@ class RemoteModel:
     within which a server must begin or continue a reply, and ``total`` the time within which a
     reply must be complete, retries included. ``key_variable`` is the name of the environment
     variable with the API key. ``tokenizer`` names a local model with the same tokenizer; the kit
-    uses this tokenizer to count tokens. ``revision`` is any label of yours: change it when the same address serves
-    new weights, so that answers of the old weights are not reused.
+    uses this tokenizer to count tokens. ``revision`` is any label of yours: change it when the same
+    address serves new weights, so that answers of the old weights are not reused.
 
     ``logprobs=False`` is for an endpoint that gives no log-probabilities. ``extra`` has further
     fields for each request, such as ``reasoning_effort``, or ``chat_template_kwargs`` for the

@@ -131,7 +131,7 @@ def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
     """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or choose another output")
-    # if the folder cannot be written, this fails before training, not after it
+    # if the folder cannot be made, the error comes before training, not after it
     output.parent.mkdir(parents=True, exist_ok=True)
     # the weights that LoRA does not train need no more precision than the computation
     dtype = "bfloat16" if recipe.lora_rank is not None and recipe.bf16 else "float32"

@@ -2,10 +2,12 @@
 versions, and that environment.yml and the Makefile use both.
 """
 
+import ast
 import importlib.metadata
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from contextlib import suppress
 
@@ -74,6 +76,28 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
             # torch itself pins the versions of these packages
             own = re.match(r"nvidia-|cuda-|triton|setuptools", other)
             assert own or other in PINNED, f"{name} needs {other}"
+
+
+def test_modules_of_the_library_and_of_notebooks_import_only_what_the_core_installs():
+    """``make reproduce`` needs no extra. Lessons do, and what a function imports may be an extra's
+    package.
+    """
+    core = {"lookuplab", *(name for name, _ in needed(PROJECT["dependencies"]))}
+    for name in [*core - {"lookuplab"}]:
+        core |= {other for other, _ in needed(importlib.metadata.requires(name) or (), extra="")}
+    owners = importlib.metadata.packages_distributions()
+    notebooks = (ROOT / "notebooks").rglob("*.py")
+    files = [
+        *(ROOT / "lib").rglob("*.py"),
+        *(file for file in notebooks if "course" not in file.parts),
+    ]
+    for file in files:
+        for line in ast.parse(file.read_text()).body:
+            names = [one.name for one in line.names] if isinstance(line, ast.Import) else []
+            names += [line.module] if isinstance(line, ast.ImportFrom) else []
+            for name in (name.partition(".")[0] for name in names):
+                if name not in sys.stdlib_module_names:
+                    assert core & {*map(canonicalize_name, owners[name])}, f"{file}: {name}"
 
 
 def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same_constraints():

@@ -10,8 +10,8 @@ fenced or unindented code. ``repaired`` is the verdict if such code is kept.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
 from lookuplab import paths
 from lookuplab.benchmark import judged, written
@@ -227,8 +227,9 @@ def perturbation_rows(frame: pd.DataFrame) -> pd.DataFrame:
             part = both[both.perturbation == kind]
             lost, won, p = mcnemar(part.before > 0, part.passed > 0)
             tests.append((model, kind, len(part), {"lost_problems": lost, "won_problems": won}, p))
-    _, corrected, *_ = multipletests([p for *_, p in tests], method="holm")
-    for (model, kind, n, counts, _), holm in zip(tests, corrected, strict=True):
-        for metric, value in (counts | {"holm_p": holm}).items():
+    ascending = pd.Series([p for *_, p in tests]).sort_values()
+    holm = (ascending * np.arange(len(tests), 0, -1)).cummax().clip(upper=1)
+    for at, (model, kind, n, counts, _) in enumerate(tests):
+        for metric, value in (counts | {"holm_p": holm[at]}).items():
             rows.append(bare_row(model, kind, metric, value, n))
     return _attached(rows, "perturbations")

@@ -51,6 +51,15 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
         assert ("upper" in answer.names) == known
 
 
+def test_a_call_has_the_parameters_of_its_own_function_whatever_was_called_there_before(
+    tool, tmp_path
+):
+    for function, parameter in ("first", "alpha="), ("other", "beta="):
+        text = f"def first(alpha): 0\ndef other(beta): 0\n{function}(\n    _"
+        names = tool.complete(tmp_path, "module.py", text, 4, 4).names
+        assert {parameter} == {"alpha=", "beta="}.intersection(names)
+
+
 def test_answers_about_real_functions_are_those_of_plain_jedi():
     """Each question is asked twice. Both answers must equal the answer of Jedi without the changes
     that ``install`` makes in workers.

@@ -467,6 +467,9 @@ def install() -> None:
     # trees either: if somebody else has put code into this file, loading the file runs the code.
     cache._save_to_file_system = cache._load_from_file_system = lambda *_, **__: None
     cache._remove_cache_and_update_lock = lambda **_: None
+    # For three seconds, Jedi keeps the signature of a call that spans lines, by the position of its
+    # bracket alone. Another function's call at this position would get this signature.
+    jedi.settings.call_signatures_validity = 0.0
     # Jedi imports and runs every module whose name is in this list, even a repository's module.
     jedi.settings.auto_import_modules = []
     python_sources.restrict()

@@ -46,7 +46,7 @@ def main(name: str) -> None:
 
     \b
     Example:
-      lookuplab data get gemma-3-270m
+      lookuplab data get gemma-3-270m --yes
       python -m recipes.from_gguf gemma-3-270m
     """
     source = downloads.find(name)

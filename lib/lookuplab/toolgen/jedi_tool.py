@@ -161,10 +161,11 @@ def unsaved_file(
 
     ``lines`` are the lines of the whole file. ``written`` is a body or a ``def``
     (``rules.writes_def``), without marks and without the indentation that the ``def`` has in the
-    file. A body is put after the signature and the docstring in the file. Of a ``def`` with the
-    function's own signature, only the body is used, in the same way. The docstring thus stays
-    in the file, as it does when the function is marked (Algorithm 1). Any other ``def``, finished
-    or not, replaces the signature and the docstring, too. Decorators are kept.
+    file. A body is put after the signature and the docstring in the file. If ``written`` is a
+    ``def`` with the function's own signature, only its body is used, and it is put in the same
+    place. The docstring thus stays in the file, as it does when the function is marked (Algorithm
+    1). Any other ``def``, finished or not, replaces the signature and the docstring, too.
+    Decorators are kept.
     """
     head = function.body_line - 1
     signature = function.signature + "\n"
@@ -423,10 +424,10 @@ def own_keys(
     root: Path, file: str, text: str, uses: Sequence[tuple[int, int, str]], lines: range
 ) -> list[str]:
     """Return the keys of those expressions in the function on ``lines`` that are defined in the
-    repository, but outside this function. ``uses`` are all expressions of the function, with their
-    positions in ``text``, the content of ``file``. Jedi traces each expression to its definitions.
-    An expression counts if it has a definition in the repository that is not on ``lines``. The list
-    has no repetitions.
+    repository, but outside this function. ``uses`` are all expressions of the function: (line,
+    column, key), with the position in ``text``, the content of ``file``. Jedi traces each
+    expression to its definitions. An expression counts if it has a definition in the repository
+    that is not on ``lines``. The list has no repetitions.
     """
     inside = root.resolve()
     path = (root / file).resolve()

@@ -201,8 +201,9 @@ def reproduce(
             each notebook the profile that its parameters cell names: published for answers that
             others published, otherwise mini.
         parameter: NAME=VALUE sets a parameter of the notebooks that declare it; repeatable.
-        jobs: Number of notebooks to run at once, among which the graphics cards are divided
-            (default: the number of cards if models need them, else the number of processors).
+        jobs: Number of notebooks to run at once, among which the graphics cards are divided. By
+            default, one per processor, but at most one per 2 GB of memory and, if models need
+            graphics cards, one per card.
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
         audit: Share of the record to generate again and compare, such as 2%, but at least 5 answers
@@ -285,7 +286,7 @@ def sweep(
             a list, a value that is not a list becomes a list with one item.
         profile: smoke, mini, gemma, paper, published, or the path of a YAML file. By default, the
             profile that the notebook's parameters cell names.
-        jobs: Number of notebooks to run at once (default: the number of processors).
+        jobs: Number of notebooks to run at once (default: as for `lookuplab reproduce`).
         shard: I/N, such as 3/8: answer part I of N of the prompts first, and write neither figures
             nor sweep.csv. The same command without --shard then finds the answers
             (docs/cluster.md).

@@ -216,12 +216,12 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     model wrote after the prompt's `client.`; nothing is stripped from it. `target` may be a list of
     names; the call must bind to the signature of one of them.
 
-    For each line, the command writes id, valid, valid_closed, category, call, name (of the called
-    method), reason, flags, exists_anywhere (whether the name is in the index) and cluster (the
-    target, by which intervals are clustered). Below the table, the command prints how often each
-    category and flag occurs. The flags are unresolved_splat (only the visible arguments were
-    judged, because *x or **x hides others) and unknown_target (no target is a method of the client,
-    so no call is valid).
+    For each line, the command writes id, valid, valid_closed (stricter for Azure: docs/score.md),
+    category, call, name (of the called method), reason, flags, exists_anywhere (whether the name is
+    in the index) and cluster (the target, by which intervals are clustered). Below the table, the
+    command prints how often each category and flag occurs. The flags are unresolved_splat (only the
+    visible arguments were judged, because *x or **x hides others) and unknown_target (no target is
+    a method of the client, so no call is valid).
 
     \b
     Examples:

@@ -31,7 +31,7 @@ from transformers import AutoModelForCausalLM
 
 from lookuplab import paths, work
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import TURNS, choose
+from lookuplab.models.decoding import TURNS, choose, nucleus, top_two
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decode
 
@@ -185,6 +185,26 @@ def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, 
     drawn = torch.tensor([chance]) if decoding.temperature else None
     margin = choose(LOGITS, scores, drawn, decoding)[2]
     assert margin.item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("vocabulary", [3, 64, 100, 4096])
+def test_the_two_largest_scores_are_found(vocabulary):
+    scores = torch.randn(50, vocabulary, generator=torch.manual_seed(0))
+    for found, expected in zip(top_two(scores), scores.topk(2), strict=True):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("sharpness", [0, 0.5, 3, 9])
+@pytest.mark.parametrize("is_tied", [False, True])
+def test_the_nucleus_keeps_what_sorting_the_whole_vocabulary_keeps(sharpness, is_tied):
+    scores = sharpness * torch.randn(50, 200, generator=torch.manual_seed(0)).double()
+    chances = (scores.round() if is_tied else scores).softmax(-1)
+    ranked, order = chances.sort(descending=True, stable=True)
+    before = ranked.cumsum(-1) - ranked
+    expected = torch.zeros_like(chances).scatter(-1, order, ranked * (before < 0.9))
+    kept, margin = nucleus(chances, 0.9)
+    assert torch.equal(kept, expected)
+    assert torch.equal(margin, (before - 0.9).abs().amin(-1))
 
 
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain):

@@ -11,8 +11,8 @@ from doors import refused
 
 from lookuplab import python_sources
 from lookuplab.stackoverflow import corpus
+from lookuplab.toolgen.evaluation import messages_of
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.success import messages_of
 from lookuplab_notebooks.performance.literal import fresh_messages
 
 TEXT = """import iniconfig

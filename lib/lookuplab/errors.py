@@ -60,6 +60,11 @@ def check_choice(what: str, value: object, choices: Collection[object], others: 
     raise UserError(f"{what} is {value!r}; it must be {told}{rest}{others}")
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or the error's type if there is no message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def no_memory(text: str) -> bool:
     """Return whether ``text``, an error's type and message, says that memory ran out."""
     return _NO_MEMORY.search(text) is not None

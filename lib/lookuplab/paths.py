@@ -1,5 +1,5 @@
-"""Defines every folder of the kit, and has functions to read and write files. If a write is
-interrupted, the old file is unchanged. Notebooks never build a path themselves.
+"""Defines every folder of the kit, and has functions to read, write and hash files and texts. If a
+write is interrupted, the old file is unchanged. Notebooks never build a path themselves.
 """
 
 import codecs
@@ -37,6 +37,8 @@ FIGURES = ROOT / "figures"
 PUBLISHED = "published"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 COMPLETIONS = RUNS / "completions.sqlite"
+# environment variable with the path of the completion store; the other stores are in its folder
+STORE_VARIABLE = "LOOKUPLAB_STORE"
 # the prefix of this process's temporary folders, so that they can be removed after an interrupt
 TEMPORARY = f"lookuplab-{secrets.token_hex(4)}-"
 HashForm = Literal["content", "digests", "lines"]
@@ -76,6 +78,14 @@ def expand_path(path: Path | str) -> Path:
         except UnicodeError:
             why = "it has half a character (a lone surrogate)"
     raise UserError(f"{str(path)!r} is not a path: {why}")
+
+
+def completions_file() -> Path:
+    """Return the path of the completion store: ``$LOOKUPLAB_STORE``, by default COMPLETIONS."""
+    # A relative path starts at $PWD, the folder where the user typed the command. The kernel of a
+    # notebook inherits $PWD, although its working directory is another folder.
+    stated = expand_path(os.environ.get(STORE_VARIABLE) or COMPLETIONS)
+    return Path(os.environ.get("PWD", ""), stated).absolute()
 
 
 def parse(read: Callable[[Any], Any], text: Any) -> Any:
@@ -268,3 +278,22 @@ def folder_hash(folder: Path, files: Iterable[Path], form: HashForm) -> str:
             with file.open("rb") as stream:
                 hashlib.file_digest(stream, lambda: total)  # continues the running hash
     return total.hexdigest()
+
+
+def canonical(fields: object) -> str:
+    """Return JSON that does not depend on the order in which dictionaries have their keys."""
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """Return 128 bits of a text's sha256 as hexadecimal digits. Up to 10^15 answers, the
+    probability of a collision is negligible.
+    """
+    return hashed(text)[:32]
+
+
+def hashed(text: str) -> str:
+    """Return a text's sha256 as hexadecimal digits. Sorting texts by their hashes gives an order
+    that is the same on every machine and unrelated to what the texts say.
+    """
+    return hashlib.sha256(text.encode()).hexdigest()

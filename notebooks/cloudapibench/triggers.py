@@ -29,7 +29,7 @@ from lookuplab.cloudapi.policies import (
     triggered,
 )
 from lookuplab.errors import UserError
-from lookuplab.models.store import hashed
+from lookuplab.paths import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import averages, bare_row, of_change, of_share, rate
 from lookuplab_notebooks.cloudapibench.passes_compared import compared_rows

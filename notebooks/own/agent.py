@@ -43,7 +43,7 @@ from lookuplab.models import Completion, Decoding, Prompt, complete
 from lookuplab.models.completions import visible
 from lookuplab.models.names import is_remote, split_options
 from lookuplab.models.remote import RemoteModel, content_text
-from lookuplab.models.store import canonical
+from lookuplab.paths import canonical
 
 # Increase VERSION after a change to how conversations are sent or how replies are read, because the
 # stored answers then no longer fit. The keys of stored answers contain VERSION.

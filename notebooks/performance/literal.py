@@ -24,13 +24,13 @@ from lookuplab.models import Completion
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, Trie, decode
 from lookuplab.sandbox.server import ENVIRONMENT, Outcome, Program
-from lookuplab.toolgen.evaluation import Original, with_prediction
+from lookuplab.toolgen.evaluation import Original, relevant_messages, with_prediction
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import Vocabulary
 from lookuplab.toolgen.jedi_tool import ToolAnswer, ask_tool, forget, suggestions
 from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.success import CHECKS, CRASHES, Message, relevant_messages
+from lookuplab.toolgen.success import CHECKS, CRASHES, Message
 
 # runs pylint as its command does, but with the pinned sources
 FRESH = """

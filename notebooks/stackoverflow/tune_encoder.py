@@ -25,8 +25,8 @@ import torch
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.models.store import hashed
 from lookuplab.models.training import Milestones, last_checkpoint
+from lookuplab.paths import hashed
 from lookuplab.retrieval.rankers import sentence_encoder
 from lookuplab.run import downloads
 from lookuplab.run.cli import HELP, Group, claim, command, with_settings

@@ -102,9 +102,9 @@ def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monk
     with CompletionStore() as full:
         write_file("completions", full.get(full.present()), folder / "completions.parquet")
         full.forget(full.get(full.present()))
-    CompletionStore.default_path().unlink()
+    paths.completions_file().unlink()
     assert made() == (first, [])
-    assert not CompletionStore.default_path().exists(), "nothing was copied, nothing written"
+    assert not paths.completions_file().exists(), "nothing was copied, nothing written"
     assert made(4)[1] == [("task/3", 0)]
     assert len(made(store=False)[1]) == 3, "a store in memory is for making everything anew"
     monkeypatch.setenv(record.RECORD_VARIABLE, "off")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from lookuplab import paths
-from lookuplab.models.store import hashed
+from lookuplab.paths import hashed
 from lookuplab.run import downloads
 from lookuplab.stackoverflow import corpus
 from recipes import write_rows

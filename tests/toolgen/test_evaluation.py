@@ -13,9 +13,8 @@ from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate
 from lookuplab.toolgen import evaluation
-from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
+from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, messages_of
 from lookuplab.toolgen.generation import ToolModel, ToolUse
-from lookuplab.toolgen.success import messages_of
 
 MODULE = '''from helpers import helper
 

@@ -9,8 +9,8 @@ import marker_repository
 import pytest
 from doors import call
 
+from lookuplab.toolgen.evaluation import messages_of
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.success import messages_of
 
 
 @pytest.fixture

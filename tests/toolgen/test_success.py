@@ -8,9 +8,9 @@ import pytest
 
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
+from lookuplab.toolgen.evaluation import messages_of, relevant_messages
 from lookuplab.toolgen.rules import PACKAGE_2023_RULES, PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.source import Inserted, insert, location_of
-from lookuplab.toolgen.success import messages_of, relevant_messages
 from lookuplab_notebooks.performance.literal import fresh_messages
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
@@ -127,8 +127,8 @@ from pathlib import Path
 from lookuplab.toolgen import success
 
 success.WarmLinter.check_astroid_module = lambda *_, **__: 1 / 0
-success.linter().warm_up(Path(sys.argv[1]), *(question := ("user.py", sys.argv[2], (1, 999))))
-print(success.linter().findings(*question))
+success.linter().warm_up(*(question := (Path(sys.argv[1]), "user.py", [], sys.argv[2], (1, 999))))
+print(success.findings(*question))
 """
 
 

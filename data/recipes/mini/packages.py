@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from lookuplab.errors import UserError
-from lookuplab.models.store import hashed
+from lookuplab.paths import hashed
 from lookuplab.python_sources import PINS, folder
 from recipes.mini import split_of
 

@@ -8,7 +8,6 @@ differences of 1e-6.
 """
 
 import ast
-import hashlib
 import io
 import multiprocessing
 import os
@@ -451,7 +450,7 @@ def prompt(draft: Draft) -> str:
     setup, expected = draft.cases[0]
     way = 0
     if draft.rule == "reworded":
-        way = 1 + int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16) % 2
+        way = 1 + int(paths.hashed(draft.example.id), 16) % 2
     opening, wish, take, show = WORDINGS["questions"][way]
     made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", setup, re.M)
     read = mentioned(draft.target, {first or second for first, second in made})

@@ -52,7 +52,7 @@ def write(stores: Path) -> None:
     # the manifest is removed first, because it describes the old files
     (record.folder() / record.MANIFEST).unlink(missing_ok=True)
     for kind in audit.STORES:
-        file = stores / kind.default_path().name
+        file = stores / f"{kind.name}.sqlite"
         with kind(file if file.is_file() else False) as store:
             answers = store.get(store.present())
         anew = {kind_of(kind.name, *answer) for answer in answers.items()}

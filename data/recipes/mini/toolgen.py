@@ -8,7 +8,6 @@ TOOLGEN_WORK and TOOLGEN_MODELS are kept, and the steps that make them are skipp
 """
 
 import ast
-import hashlib
 import re
 import textwrap
 from collections import defaultdict
@@ -23,7 +22,7 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.training import Recipe
-from lookuplab.paths import write_lines
+from lookuplab.paths import hashed, write_lines
 from lookuplab.python_sources import python_files
 from lookuplab.run.cli import command, run_module
 from lookuplab.run.commands.train import steady
@@ -110,7 +109,7 @@ def functions() -> list[Pair]:
 
 
 @cache
-def held_out_codes() -> set[bytes]:
+def held_out_codes() -> set[str]:
     """Return the hashes of the code of all functions that no training may use."""
     found = [pair for pair in functions() if split_of(pair.id) != "training"]
     for name in HELD_OUT_PACKAGES:
@@ -124,7 +123,7 @@ def training_functions() -> list[Pair]:
     first is returned.
     """
     held_out = held_out_codes()
-    codes: dict[bytes, Pair] = {}
+    codes: dict[str, Pair] = {}
     for pair in functions():
         codes.setdefault(code_hash(pair), pair)
     return [pair for code, pair in codes.items() if code not in held_out]
@@ -161,9 +160,9 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
             yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, body)
 
 
-def code_hash(one: Pair | Function) -> bytes:
+def code_hash(one: Pair | Function) -> str:
     """Return a hash of a function's code that ignores white space."""
-    return hashlib.sha256("".join(f"{one.signature}{one.body}".split()).encode()).digest()
+    return hashed("".join(f"{one.signature}{one.body}".split()))
 
 
 @cache

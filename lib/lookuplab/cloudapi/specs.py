@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.paths import json_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
@@ -163,7 +162,7 @@ def texts_of(design: str, index: ApiIndex) -> dict[str, str]:
 def _read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
     message = "is not an API index ({}): run `python -m recipes.cloudapi.packages`"
     with report_unreadable(path, message):
-        return [parse(record) for _, record in json_lines(path)]
+        return [parse(record) for _, record in paths.json_lines(path)]
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import TypeVar
 from lookuplab import paths
 from lookuplab.cloudapi.specs import report_unreadable
 from lookuplab.errors import UserError
-from lookuplab.models.store import hashed
 
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 T = TypeVar("T")
@@ -66,7 +65,7 @@ def stable_order(key: str, seed: int) -> str:
     """Return a hash of a key. Sorting keys by this hash gives an order that is the same on every
     machine and unrelated to what the keys say.
     """
-    return hashed(f"{seed} {key}")
+    return paths.hashed(f"{seed} {key}")
 
 
 def interleave(buckets: list[list[T]]) -> list[T]:

@@ -29,12 +29,11 @@ from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import (
     ANSWERS,
     CompletionStore,
-    canonical,
-    digest,
     key_suffix,
     log_file,
     turn,
 )
+from lookuplab.paths import canonical, digest
 from lookuplab.work import Progress, shard
 
 # part of the key of each stored answer; increase this number whenever a change of the code changes

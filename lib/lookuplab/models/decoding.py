@@ -17,7 +17,6 @@ Beam search, penalties and assisted decoding are left out on purpose. The sampli
 checkpoint's generation_config.json are ignored; only ``Decoding`` counts.
 """
 
-import hashlib
 import inspect
 import math
 import time
@@ -39,12 +38,13 @@ from transformers import (
 )
 from transformers.cache_utils import Cache
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, first_line
 from lookuplab.models.completions import Batches, Completion, Decoding, Prompt, Work
 from lookuplab.models.fast import Fast, Packed
 from lookuplab.models.names import table_name
 from lookuplab.models.store import NOT_NUMBERS
 from lookuplab.models.tokens import TAIL, Constraint, Lost
+from lookuplab.paths import digest
 from lookuplab.work import say
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ def row_seed(row: DecodingRow, decoding: Decoding) -> int:
     prompt's id and the index of the sample.
     """
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
+    return int(digest(name), 16)
 
 
 class Batch:
@@ -518,7 +518,7 @@ def check_steps(model: "LocalModel", module: PreTrainedModel) -> None:
         except Exception as error:
             if isinstance(error, UserError) or should_reduce_batch_size(error):
                 raise
-            reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+            reason = first_line(error)[:200]
         else:
             if difference < (batch.apart if model.dtype == "float32" else APART_IN_16_BITS):
                 return

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookuplab import paths, work
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError, check_choice, first_line
 from lookuplab.models.completions import (
     Batches,
     Completion,
@@ -40,7 +40,6 @@ from lookuplab.models.names import (
     split_revision,
     table_name,
 )
-from lookuplab.models.store import canonical
 from lookuplab.models.tokens import (
     TAIL,
     Constraint,
@@ -49,6 +48,7 @@ from lookuplab.models.tokens import (
     Trie,
     continuations,
 )
+from lookuplab.paths import canonical
 
 DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ class LocalModel:
             )
         # Transformers, PEFT, the hub client and safetensors raise a dozen kinds of exceptions
         except Exception as error:
-            message = (str(error).strip() or type(error).__name__).splitlines()[0]
+            message = first_line(error)
             advice = (
                 "name a model on the hub that is cached or can be reached; "
                 "for a private model, first run `hf auth login`"

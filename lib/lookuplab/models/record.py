@@ -186,10 +186,10 @@ def draw_sample(name: str, audit: Audit) -> dict[str, str]:
     """
 
     @cache
-    def turn(unit: str) -> bytes:
-        return hashlib.sha256(f"{audit.seed} {unit}".encode()).digest()
+    def turn(unit: str) -> str:
+        return paths.hashed(f"{audit.seed} {unit}")
 
-    def place(key: str) -> tuple[bytes, str]:
+    def place(key: str) -> tuple[str, str]:
         if name == "completions":  # the key is MODEL-AND-DECODING/PROMPT/SAMPLE
             return turn(key.partition("/")[2].partition("/")[0]), key
         return turn(key.rpartition(" ")[0] if name == "judgements" else key), key

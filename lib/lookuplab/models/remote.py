@@ -26,7 +26,6 @@ Some things are not checked or supported:
 - Only local models can score given texts, or restrict answers to given names.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -50,8 +49,8 @@ from lookuplab.models.completions import (
     visible,
 )
 from lookuplab.models.names import KEY_VARIABLE, OPENAI, split_options
-from lookuplab.models.store import canonical
 from lookuplab.models.tokens import UNFINISHED
+from lookuplab.paths import canonical, hashed
 from lookuplab.work import say
 
 with needs("remote"):
@@ -399,8 +398,8 @@ class RemoteModel:
         # A seed is sent only if it has an effect, because some endpoints refuse seeds. The seed has
         # 31 bits, so that it fits into a signed 32-bit integer.
         if decoding.temperature > 0:
-            seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
-            asked |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
+            seed = int(hashed(f"{decoding.seed}/{prompt.id}/{sample}")[:8], 16) >> 1
+            asked |= {"top_p": decoding.top_p, "seed": seed}
         if self.chat:
             messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
             asked["messages"] = [*messages, {"role": "user", "content": prompt.text}]

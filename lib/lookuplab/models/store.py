@@ -19,7 +19,6 @@ version of the kit stored. A warning then names the file, and the answer is gene
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import math
 import mmap
@@ -39,10 +38,9 @@ from typing import Any, Literal, Self, TypeVar
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
+from lookuplab.paths import digest, hashed
 from lookuplab.work import check_memory, shard
 
-# environment variable with the path of the completion store; the other stores are in its folder
-STORE_VARIABLE = "LOOKUPLAB_STORE"
 # Environment variable, set by the runner: the folder to which a notebook writes four logs. A line
 # of COUNTS has a store's name and three counts of answers: found in the record, found in the file,
 # and generated. ANSWERS has the columns LOG_COLUMNS and a row for each use of an answer. JUDGED has
@@ -180,8 +178,8 @@ def is_local(folder: Path) -> bool:
 class AnswerStore:
     """A store in the file ``path``. It maps keys to answers, which may be any JSON values. If
     ``path`` is ``":memory:"`` or False, the store is in memory, and ignores the committed record of
-    answers (``models.record``). If ``path`` is None, the file is ``default_path()``. Use the store
-    in a ``with`` block, which closes the file.
+    answers (``models.record``). If ``path`` is None, the file is in the folder of
+    ``paths.completions_file``. Use the store in a ``with`` block, which closes the file.
 
     A subclass sets the ``name`` of its file and table. Raises UserError for a file that cannot be
     used.
@@ -190,7 +188,9 @@ class AnswerStore:
     name = "answers"
 
     def __init__(self, path: str | os.PathLike[str] | Literal[False] | None = None):
-        self.path = ":memory:" if path is False else path or self.default_path()
+        self.path = (
+            ":memory:" if path is False else path or self.file_beside(paths.completions_file())
+        )
         self._is_file = str(self.path) != ":memory:"
         self._damaged = set[str]()  # keys of damaged rows; ``add`` replaces these rows
         self._asked = set[str]()  # keys that ``lookup`` found missing and ``add`` has not added yet
@@ -267,9 +267,11 @@ class AnswerStore:
         return db
 
     @classmethod
-    def default_path(cls) -> Path:
-        """Return the default path of this class's store, in the completion store's folder."""
-        return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
+    def file_beside(cls, completions: Path) -> Path:
+        """Return the file of this class's store. ``completions`` is the completion store's file,
+        which is in the same folder.
+        """
+        return completions.with_name(f"{cls.name}.sqlite")
 
     def lookup(self, questions: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
         """Look up the answers with these keys. Return {key: answer} for those that are in the
@@ -468,11 +470,8 @@ class CompletionStore(AnswerStore):
         return reason and f"model {answer['model']}, prompt {answer['id']!r}: {reason}"
 
     @classmethod
-    def default_path(cls) -> Path:
-        # A relative path starts at $PWD, the folder where the user typed the command. The kernel of
-        # a notebook inherits $PWD, although its working directory is another folder.
-        stated = paths.expand_path(os.environ.get(STORE_VARIABLE) or paths.COMPLETIONS)
-        return Path(os.environ.get("PWD", ""), stated).absolute()
+    def file_beside(cls, completions: Path) -> Path:
+        return completions
 
 
 def logprobs_fault(logprobs: Any, tokens: Any = None) -> str:
@@ -513,22 +512,3 @@ def turn(unit: str) -> str:
     """
     number, count = shard()
     return "" if int(hashed(unit), 16) % count == number else hashed(f"{number} {unit}")
-
-
-def canonical(fields: object) -> str:
-    """Return JSON that does not depend on the order in which dictionaries have their keys."""
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
-
-
-def digest(text: str) -> str:
-    """Return 128 bits of a text's sha256 as hexadecimal digits. Up to 10^15 answers, the
-    probability of a collision is negligible.
-    """
-    return hashed(text)[:32]
-
-
-def hashed(text: str) -> str:
-    """Return a text's sha256 as hexadecimal digits. Sorting texts by their hashes gives an order
-    that is the same on every machine and unrelated to what the texts say.
-    """
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -5,7 +5,6 @@ lookuplab train toolgen ...``.
 """
 
 import copy
-import hashlib
 import json
 import math
 import os
@@ -37,6 +36,7 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import VLLM, is_remote
+from lookuplab.paths import hashed
 
 # architecture -> names of the layers that compute the attention's four projections; architectures
 # that are not listed have Llama's names
@@ -188,7 +188,7 @@ def train(
     parameters = trained_share(module.config, recipe)[1]
     model = prepare(module, recipe, token)
     # 1. train, from the last checkpoint of the same run if there is one
-    work = work / hashlib.sha256(run.encode()).hexdigest()[:12]
+    work = work / hashed(run)[:12]
     padding = copy.deepcopy(tokenizer)  # a copy, because ``tokenizer`` is saved later, unchanged
     padding.padding_side = "right"
     padding.pad_token = padding.pad_token or padding.eos_token

@@ -29,8 +29,8 @@ from lookuplab.errors import UserError
 from lookuplab.models.completions import Batches, Decoding
 from lookuplab.models.decoding import DecodingRow, row_seed
 from lookuplab.models.local import LocalModel
-from lookuplab.models.store import canonical
 from lookuplab.models.tokens import Constraint
+from lookuplab.paths import canonical
 
 # vLLM reads these variables when it is imported. The engine must run in this process, because the
 # rows and their constraints are here. Only errors are logged, because vLLM's log is meant for

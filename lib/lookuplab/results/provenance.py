@@ -3,7 +3,6 @@ computed, and the notebook that this kernel executes, with its parameters.
 """
 
 import ast
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -17,7 +16,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.paths import file_hash, folder_hash
+from lookuplab.paths import file_hash, folder_hash, hashed
 from lookuplab.work import env_int, processors
 
 # the packages whose versions can change a number
@@ -132,7 +131,7 @@ def library_hash() -> str:
     """
     folders = Path(__file__).parents[1], paths.DATA / "recipes", paths.NOTEBOOKS
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return hashed("".join(hashes))
 
 
 def relative(value: Any) -> Any:

@@ -27,7 +27,7 @@ import tree_sitter_python
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
-from lookuplab.errors import UserError, needs
+from lookuplab.errors import UserError, first_line, needs
 from lookuplab.retrieval.metrics import Floats, RelevantRanks, relevant_ranks
 
 if TYPE_CHECKING:
@@ -398,7 +398,7 @@ def cached(about: Sequence[str], make: Callable[[], Floats]) -> Floats:
     depend. The cache exists because six notebooks need the same vectors, and importing the
     encoder's package takes seven seconds.
     """
-    name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    name = paths.hashed(json.dumps(about))[:16]
     place = paths.RUNS / "rankers" / f"{name}.npy"
     if not place.is_file():
         with paths.replacing(place) as part, part.open("wb") as file:
@@ -420,9 +420,8 @@ def sentence_encoder(name: str) -> "SentenceTransformer":
     # for a model that is missing, unreachable or of another kind, the package raises many kinds of
     # exceptions
     except Exception as error:
-        reason = str(error).partition("\n")[0]
         raise UserError(
-            f"no sentence encoder {name!r}: {reason}; give a folder or a name on the hub"
+            f"no sentence encoder {name!r}: {first_line(error)}; give a folder or a name on the hub"
         ) from error
 
 

@@ -21,10 +21,8 @@ from lookuplab.models.local import model_hash
 from lookuplab.models.names import mini_models
 from lookuplab.models.store import (
     PYTHON,
-    STORE_VARIABLE,
     AnswerStore,
     CompletionStore,
-    canonical,
     key_suffix,
 )
 from lookuplab.results import provenance
@@ -55,7 +53,7 @@ def cold_environment(is_preview: bool) -> dict[str, str]:
         shutil.rmtree(cold_folder())
     return {
         record.RECORD_VARIABLE: "off",
-        STORE_VARIABLE: str(cold_folder() / "completions.sqlite"),
+        paths.STORE_VARIABLE: str(cold_folder() / "completions.sqlite"),
     }
 
 
@@ -128,7 +126,7 @@ def begin(share: str) -> record.Audit:
     claim(audit_file())
     seed = provenance.git("rev-parse", "HEAD") or provenance.library_hash()
     audit = record.Audit(float(percentage[1]) / 100, seed)
-    stated = canonical([audit, surroundings()])
+    stated = paths.canonical([audit, surroundings()])
     if not audit_file().is_file() or audit_file().read_text("utf-8").strip() != stated:
         # a new audit must not find rows that an earlier audit generated
         for kind in STORES:

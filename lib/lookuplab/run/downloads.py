@@ -13,9 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError, check_choice, first_line
 from lookuplab.models.names import split_revision
-from lookuplab.paths import file_hash
 
 UNPINNED = "main"
 # {kind of download: text before the address}; all other kinds come from the package index
@@ -195,7 +194,7 @@ def get(source: Source, whole: bool = True) -> Path:
     # access rights and wrong names
     except Exception as error:
         at = f"@{source.revision}".removesuffix(f"@{UNPINNED}")
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise UserError(
             f"{source.name} is not here, and {source.address}{at} cannot be fetched: {reason}; "
             f"connect, accept its licence on the hub (`hf auth login`; {source.licence}), or write "
@@ -215,7 +214,7 @@ def _verify_and_move(source: Source, part: Path) -> Path:
     sha256 are not as expected, remove the download and raise UserError. If the source states no
     sha256, all later downloads must have the size and sha256 of the first.
     """
-    came = (part.stat().st_size, file_hash(part))
+    came = (part.stat().st_size, paths.file_hash(part))
     expected = (source.size, source.sha256)
     pin = source.path.with_name(f"{source.path.name}.pin")
     origin = ""

@@ -36,11 +36,8 @@ from lookuplab.models.store import (
     LOG_COLUMNS,
     LOG_VARIABLE,
     SCREEN,
-    STORE_VARIABLE,
-    CompletionStore,
-    canonical,
-    digest,
 )
+from lookuplab.paths import canonical, digest
 from lookuplab.results import provenance
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
@@ -306,7 +303,7 @@ def environment(job: Job, threads: int, run_folder: Path, part: Part = Part()) -
         "LOOKUPLAB_SOURCES": str(paths.expand_path(sources).absolute()) if sources else "",
         "LOOKUPLAB_HOME": str(paths.ROOT),
         SHARE_VARIABLE: f"{part.number}/{part.of}",
-        STORE_VARIABLE: str(CompletionStore.default_path()),
+        paths.STORE_VARIABLE: str(paths.completions_file()),
         "LOOKUPLAB_FIGURES": str(job.figures),
         LOG_VARIABLE: str(run_folder),
         **job.environment,

@@ -20,7 +20,6 @@ from typing import Literal
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError, check_choice
 from lookuplab.models.completions import blocks, code_of, visible
-from lookuplab.models.store import hashed
 from lookuplab.sandbox.server import Program
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
@@ -130,7 +129,7 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     if not known:
         raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
     sizes = Counter(problem.cluster for problem in known)
-    families = sorted(sizes, key=hashed)
+    families = sorted(sizes, key=paths.hashed)
     while limit and sum(sizes[name] for name in families[:-1]) >= limit:
         families.pop()
     return [problem for problem in known if problem.cluster in families]

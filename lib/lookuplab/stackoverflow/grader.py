@@ -29,7 +29,8 @@ from typing import Any, Literal
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
-from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
+from lookuplab.models.store import AnswerStore, key_suffix
+from lookuplab.paths import canonical, digest
 from lookuplab.sandbox.server import (
     KILLED,
     NOT_JUDGED,

@@ -5,7 +5,6 @@ The names are "bm25-code", "bm25-description" and "bm25-both"; "code" (the neura
 "description" and multiplies the scores of "code" by the weight.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -95,7 +94,7 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
     """
     if not place:
         lines = training_lines(snippets)
-        place = VECTORS / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+        place = VECTORS / paths.hashed(json.dumps(lines))[:16]
         if not (place / "about.json").exists():
             kinds.train_words(lines, place)
     return kinds.load_words(paths.located(place))

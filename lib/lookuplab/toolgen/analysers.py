@@ -38,8 +38,8 @@ from unittest.mock import patch
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
-from lookuplab.models.store import AnswerStore, canonical, digest, key_suffix
-from lookuplab.paths import folder_hash, is_special
+from lookuplab.models.store import AnswerStore, key_suffix
+from lookuplab.paths import canonical, digest, folder_hash, is_special
 from lookuplab.sandbox import namespaces
 from lookuplab.work import Progress, Workers, check_memory, check_visible, say, spread
 

@@ -14,12 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from pylint.lint import discover_package_path
 
 from lookuplab.benchmark import Asked, Benchmark, judged, written
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt, load
 from lookuplab.models.local import LocalModel
-from lookuplab.models.store import hashed
+from lookuplab.paths import hashed
 from lookuplab.scoring.rates import (
     Array,
     Rate,
@@ -77,19 +78,20 @@ from lookuplab.toolgen.source import (
     reindent,
 )
 from lookuplab.toolgen.success import (
-    BEYOND,
+    CHECK_VERSION,
     CHECKS,
     CRASHES,
     Message,
-    check_version,
-    messages_of,
-    relevant_messages,
+    findings,
 )
 from lookuplab.work import Workers
 
 # a sample has at least this many functions per repository; with fewer, it would say nothing about
 # the repository
 LEAST_FUNCTIONS = 5
+# By the rules of the packages, pylint's messages on the next lines after a function also count
+# against the function: the next BEYOND lines in package-2024, only the next line in package-2023.
+BEYOND = 2
 
 
 def held_out_functions(
@@ -268,7 +270,7 @@ class ToolGen(Benchmark[Original]):
           of them the generated function also uses. Jedi finds the dependencies. By the rules of a
           replication package, they are found from the original's ``<COMP>`` marks instead.
         - ``passed``: whether no message of pylint counts against the generated function.
-        - ``messages``: the messages that count against it (``success.relevant_messages``).
+        - ``messages``: the messages that count against it (``relevant_messages``).
           ``failures``: the ids of these messages, joined by blanks.
         - ``reference_messages``: the messages that count against the original.
           ``reference_passed``: whether there are none. Both are None if the original was not
@@ -291,7 +293,9 @@ class ToolGen(Benchmark[Original]):
             uses = judgement_key("dependencies", at, digest, text=text)
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
-            version = check_version(task.root, task.file)
+            version: int | str = CHECK_VERSION
+            if source_roots(task.root, task.file):
+                version = f"{version} with source roots"
             if every := self.rules.every_error:
                 version = f"{version}, every error"
             checks = []
@@ -495,3 +499,65 @@ def dependencies_of(root: Path, file: str, text: str, location: Location) -> lis
     body = "\n".join(text.split("\n")[first - 1 : last])
     uses = [(use.line + first - 1, use.column, use.text) for use in expressions(body)]
     return ask_worker(own_keys, root, file, text, uses, range(location.line, last + 1))
+
+
+def messages_of(
+    root: Path,
+    file: str,
+    text: str,
+    lines: tuple[int, int],
+    digest: str = "",
+    every: bool = False,
+) -> list[Message]:
+    """Return pylint's messages about ``text`` as the content of ``file``, a path relative to
+    ``root``. No file is written.
+
+    ``lines`` are the first and last line of a function; the bodies of other functions are not
+    checked, which is faster. If ``every`` is True, pylint looks for all errors that it knows, as in
+    package-2023, and not only for CHECKS. A worker process serves only one file with one ``digest``
+    of the repository, so check all texts of one file before those of the next. Raises WorkerLost if
+    pylint takes too long or crashes.
+    """
+    within = f"{root / file} {digest}"
+    roots = source_roots(root, file)
+    return ask_worker(findings, root, file, roots, text, lines, every, within=within)
+
+
+def source_roots(root: Path, file: str) -> list[str]:
+    """Return the folders in which pylint must be told to search for the modules that ``file``
+    imports from its repository. These are the repository's root and its folder ``src``, if they
+    exist. The list is empty if pylint already searches one of them, or if the root is a package.
+
+    pylint looks for ``__init__.py`` to find where a package begins, but a namespace package has no
+    such file. Without these folders, pylint would not find the modules of a namespace package, and
+    a wrong name from such a module would pass.
+    """
+    found = Path(discover_package_path(str(root / file), []))
+    places = [root.resolve(), root.resolve() / "src"]
+    if found in places or (root / "__init__.py").exists():
+        return []
+    return [str(place) for place in places if place.is_dir()]
+
+
+def relevant_messages(
+    messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
+) -> list[Message]:
+    """Return the messages that count against the inserted function. ``messages`` are pylint's
+    messages about the edited file. The function passes if none counts.
+
+    A message counts if it is one of CHECKS and is on a line of the function. By the packages'
+    rules, it also counts on the next one or two lines (BEYOND). With the rule ``every_error``, the
+    message may be of any kind. A crash of pylint always counts. By the paper's rules, a syntax
+    error counts anywhere in the file, because pylint may report it on a line after the function
+    (for ``def f(x):`` before blank lines, say). The function must be the cause, because the file
+    with the original function can be parsed.
+    """
+    anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
+    beyond = (BEYOND - rules.is_package_2023) * rules.is_package
+    lines = range(inserted.line, inserted.end_line + 1 + beyond)
+    return [
+        message
+        for message in messages
+        if message[0] in anywhere
+        or ((message[0] in CHECKS or rules.every_error) and message[1] in lines)
+    ]

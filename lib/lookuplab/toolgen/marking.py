@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from lookuplab.errors import UserError
-from lookuplab.models.store import hashed
-from lookuplab.paths import write_lines
+from lookuplab.paths import hashed, write_lines
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     answer_all,

@@ -30,11 +30,11 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Prefix
 from tree_sitter import Language, Node, Parser
 
-from lookuplab.models.store import hashed
+from lookuplab.paths import hashed
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.rules import MARK, PAPER_RULES, Rules
-from lookuplab.toolgen.source import Location, Token, is_name, leaves, reindent, tokens
+from lookuplab.toolgen.source import Location, Token, code_tokens, is_name, leaves, reindent, tokens
 
 # 1. Texts and words
 
@@ -447,12 +447,6 @@ def identifiers(text: str) -> list[str]:
     return [leaf.value for leaf in leaves(text) if is_name(leaf.value)]
 
 
-@lru_cache(maxsize=4096)
-def _code(text: str) -> list[str]:
-    """Return all tokens of a text, without line ends and other white space."""
-    return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
-
-
 def similarities(
     body: str, original_body: str, text: str, original_text: str, rules: Rules
 ) -> dict[str, float | None]:
@@ -479,7 +473,7 @@ def similarities(
         "exact_match": texts[0] == texts[1],
         "next_identifier": written[:1] == original[:1] if original else None,
         "identifier_sequence": _common_share(written, original),
-        "prefix": _common_share(_code(body), _code(original_body)),
+        "prefix": _common_share(code_tokens(body), code_tokens(original_body)),
     }
 
 

@@ -178,6 +178,14 @@ def leaves(text: str) -> tuple[Leaf, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)  # every model's answer is compared with the same references
+def code_tokens(text: str) -> list[str]:
+    """Return all tokens of a text, which may be broken code, without line ends and other white
+    space.
+    """
+    return [leaf.value for leaf in leaves(text) if leaf.value.strip()]
+
+
 def is_name(text: str) -> bool:
     """Return whether a token's text is an identifier. The type of a leaf does not say so, because
     parso gives some keywords in broken code the type of a name.

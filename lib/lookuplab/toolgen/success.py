@@ -1,10 +1,11 @@
-"""Measures the success rate: the share of generated functions in which pylint finds no dependency
-errors when it reads the whole file.
+"""Runs pylint, in worker processes, on files into which a generated function was put. The success
+rate is the share of generated functions in which pylint finds no dependency errors.
 
 By the paper (Section IV-C), a function fails if pylint reports syntax-error (E0001), no-member
-(E1101) or undefined-variable (E0602). The working directory is the repository's root. A
-repository's own pylint configuration is ignored. The repository's inline ``# pylint:`` comments are
-obeyed; such comments in the generated function are removed first (``source.insert``).
+(E1101) or undefined-variable (E0602); ``evaluation.relevant_messages`` decides which messages
+count. The working directory is the repository's root. A repository's own pylint configuration is
+ignored. The repository's inline ``# pylint:`` comments are obeyed; such comments in the generated
+function are removed first (``source.insert``).
 
 Each worker process checks one file. The worker first reads the modules that the file imports
 (``WarmLinter.warm_up``). It then checks each version of the file (with a generated function, or the
@@ -41,16 +42,11 @@ from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import ask_worker, serve
-from lookuplab.toolgen.rules import PAPER_RULES, Rules
-from lookuplab.toolgen.source import Inserted
+from lookuplab.toolgen.analysers import serve
 
 ANALYSER = "pylint"
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file, so the function does not pass
-# By the rules of the packages, pylint's messages on the next lines after a function also count
-# against the function: the next BEYOND lines in package-2024, only the next line in package-2023.
-BEYOND = 2
 CHECK_VERSION = 3  # increase it whenever the same question would get different messages
 # modules of Python's own library that most files import, directly or through other modules
 COMMON = """
@@ -58,74 +54,6 @@ COMMON = """
     typing
 """.split()
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its text
-
-
-def relevant_messages(
-    messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
-) -> list[Message]:
-    """Return the messages that count against the inserted function. ``messages`` are pylint's
-    messages about the edited file. The function passes if none counts.
-
-    A message counts if it is one of CHECKS and is on a line of the function. By the packages'
-    rules, it also counts on the next one or two lines (BEYOND). With the rule ``every_error``, the
-    message may be of any kind. A crash of pylint always counts. By the paper's rules, a syntax
-    error counts anywhere in the file, because pylint may report it on a line after the function
-    (for ``def f(x):`` before blank lines, say). The function must be the cause, because the file
-    with the original function can be parsed.
-    """
-    anywhere = CRASHES if rules.is_package else ("E0001", *CRASHES)
-    beyond = (BEYOND - rules.is_package_2023) * rules.is_package
-    lines = range(inserted.line, inserted.end_line + 1 + beyond)
-    return [
-        message
-        for message in messages
-        if message[0] in anywhere
-        or ((message[0] in CHECKS or rules.every_error) and message[1] in lines)
-    ]
-
-
-def messages_of(
-    root: Path,
-    file: str,
-    text: str,
-    lines: tuple[int, int],
-    digest: str = "",
-    every: bool = False,
-) -> list[Message]:
-    """Return pylint's messages about ``text`` as the content of ``file``, a path relative to
-    ``root``. No file is written.
-
-    ``lines`` are the first and last line of a function; the bodies of other functions are not
-    checked, which is faster. If ``every`` is True, pylint looks for all errors that it knows, as in
-    package-2023, and not only for CHECKS. A worker process serves only one file with one ``digest``
-    of the repository, so check all texts of one file before those of the next. Raises WorkerLost if
-    pylint takes too long or crashes.
-    """
-    within = f"{root / file} {digest}"
-    return ask_worker(findings, root, file, text, lines, every, within=within)
-
-
-def source_roots(root: Path, file: str) -> list[str]:
-    """Return the folders in which pylint must be told to search for the modules that ``file``
-    imports from its repository. These are the repository's root and its folder ``src``, if they
-    exist. The list is empty if pylint already searches one of them, or if the root is a package.
-
-    pylint looks for ``__init__.py`` to find where a package begins, but a namespace package has no
-    such file. Without these folders, pylint would not find the modules of a namespace package, and
-    a wrong name from such a module would pass.
-    """
-    found = Path(discover_package_path(str(root / file), []))
-    places = [root.resolve(), root.resolve() / "src"]
-    if found in places or (root / "__init__.py").exists():
-        return []
-    return [str(place) for place in places if place.is_dir()]
-
-
-def check_version(root: Path, file: str) -> int | str:
-    """Return the version of the check of ``file``, for the keys of judgements: CHECK_VERSION, with
-    " with source roots" after it if the file has ``source_roots``.
-    """
-    return f"{CHECK_VERSION} with source roots" if source_roots(root, file) else CHECK_VERSION
 
 
 class Linter(PyLinter):
@@ -176,9 +104,10 @@ class WarmLinter(Linter):
         with patch.object(walker, "walk", walk):
             return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
 
-    def warm_up(self, root: Path, file: str, *_: object) -> None:
+    def warm_up(self, root: Path, file: str, roots: Sequence[str] = (), *_: object) -> None:
         """Read the modules that the original ``file`` imports, at its top or inside functions, so
-        that astroid has them in its cache. A second call does nothing.
+        that astroid has them in its cache. ``roots`` are the ``evaluation.source_roots`` of the
+        file. A second call does nothing.
 
         This call must not change the result of a check. It therefore drops what astroid has
         inferred. If one of the modules imports ``file``, the call also ignores the attributes that
@@ -189,7 +118,7 @@ class WarmLinter(Linter):
             return
         os.chdir(root)
         self.path = os.path.abspath(file)
-        sys.path += source_roots(root, file)
+        sys.path += roots
 
         def assign(builder: AstroidBuilder, node) -> None:
             if node.root().file != self.path:
@@ -234,18 +163,18 @@ class WarmLinter(Linter):
 linter = functools.cache(WarmLinter)  # always returns the one linter of this process
 
 
-def findings(_: Path, *question: Any) -> list[Message]:
+def findings(_root: Path, file: str, _roots: Sequence[str], *question: Any) -> list[Message]:
     """Return what ``WarmLinter.findings`` returns. This function runs in a forked copy of a worker
-    that has called ``warm_up``.
+    that has called ``warm_up`` with the same arguments.
     """
-    return linter().findings(*question)
+    return linter().findings(file, *question)
 
 
 def control(root: Path, file: str) -> list[Message]:
     """Check an empty file. If even this ends the process, the machine is at fault and not the
     judged code (``analysers.ask_worker``).
     """
-    return findings(root, file, "", (1, 1))
+    return findings(root, file, [], "", (1, 1))
 
 
 def parse_common_modules() -> None:
@@ -263,7 +192,7 @@ def parse_common_modules() -> None:
 
 
 def start() -> None:
-    """Run the parent process of the workers that ``messages_of`` uses."""
+    """Run the parent process of the workers that ``evaluation.messages_of`` uses."""
     warm_up = linter().warm_up
     parse_common_modules()
     serve(ANALYSER, warm_up)

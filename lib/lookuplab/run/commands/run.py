@@ -21,8 +21,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.names import is_mini
 from lookuplab.models.record import RECORD_VARIABLE
-from lookuplab.models.store import SCREEN, canonical, digest
-from lookuplab.paths import PUBLISHED
+from lookuplab.models.store import SCREEN
 from lookuplab.results.provenance import git, relative
 from lookuplab.run import downloads
 from lookuplab.run.cli import claim, command, pairs
@@ -241,7 +240,7 @@ def reproduce(
         variables = auditing.cold_environment(dry_run)
     # the record has no judgements of published answers
     planned = [
-        job if job.notebook.home == PUBLISHED else replace(job, environment=variables)
+        job if job.notebook.home == paths.PUBLISHED else replace(job, environment=variables)
         for job in planned
     ]
     # A shard also runs notebooks that are up to date, because it has to fill a store. This store
@@ -298,7 +297,8 @@ def sweep(
 
     swept, grid = find(notebook), pairs(parameter)
     chosen = load_profile(profile or swept.home)
-    folder = paths.RUNS / "sweeps" / swept.id / digest(canonical([chosen.name, grid]))[:8]
+    key = paths.digest(paths.canonical([chosen.name, grid]))[:8]
+    folder = paths.RUNS / "sweeps" / swept.id / key
     values = {
         name: given if isinstance(given, list) and given else [given]
         for name, given in grid.items()

@@ -7,7 +7,7 @@ import click
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
-from lookuplab.models.store import AnswerStore, CompletionStore
+from lookuplab.models.store import AnswerStore
 from lookuplab.run.cli import Group, claim
 from lookuplab.work import watched
 
@@ -50,9 +50,9 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     """
     from lookuplab.run.audit import STORES  # imported here, because this takes seconds
 
-    target = completions_file(output) if output else CompletionStore.default_path()
+    target = completions_file_of(output) if output else paths.completions_file()
     claim(target)
-    files = [file for file in map(completions_file, stores) if file != target]
+    files = [file for file in map(completions_file_of, stores) if file != target]
     for file in files:
         if not any(rows(kind, file) for kind in STORES):
             raise UserError(f"{file}: there is no store, or an empty one")
@@ -62,23 +62,15 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
     click.echo(f"into {target}")
 
 
-def completions_file(place: Path) -> Path:
+def completions_file_of(place: Path) -> Path:
     """Return the path of a store's file of completions. ``place`` is the file or its folder."""
     place = paths.expand_path(place).absolute()
     return place / paths.COMPLETIONS.name if place.is_dir() else place
 
 
-def open_store(kind: type[AnswerStore], completions: Path) -> AnswerStore:
-    """Return a store of the given kind. A store of completions is the file ``completions`` itself;
-    stores of other kinds are files in the same folder.
-    """
-    is_own = kind is CompletionStore
-    return kind(completions if is_own else completions.with_name(f"{kind.name}.sqlite"))
-
-
 def rows(kind: type[AnswerStore], file: Path) -> list[str]:
     """Return the sorted keys of a store. ``file`` is the file of completions in the same folder."""
-    with open_store(kind, file) as store:
+    with kind(kind.file_beside(file)) as store:
         return sorted(store.present())
 
 
@@ -89,7 +81,7 @@ def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
     """
     keys = rows(kind, file)
     count = 0
-    with open_store(kind, file) as source, open_store(kind, target) as into:
+    with kind(kind.file_beside(file)) as source, kind(kind.file_beside(target)) as into:
         for start in watched(range(0, len(keys), AT_ONCE), f"merging {source.path}", "thousands"):
             theirs = source.get(keys[start : start + AT_ONCE])
             ours = into.get([*theirs])

@@ -20,6 +20,7 @@ from pandas import DataFrame
 from lookuplab.cloudapi.bench import AGGREGATES
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
+    UNDIVIDED,
     Retriever,
     Rows,
     by_class,
@@ -213,14 +214,13 @@ def share_rows(
     first = passes.first
     rows = []
     valid = looked_up(passes, counts, shares, retriever)
-    # {"": True} makes one row over all tasks, with no class in its condition
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
-        rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})
+        rows += class_rows(first, names, {metric: values.clip(0, 1)}, UNDIVIDED)
     lead = metric.replace("percent", "above_random_points")
     for name in ("confidence", "frequency", "oracle"):
         above = (valid[name] - valid["random"]).mean(axis=1)
-        rows += class_rows(first, name, {lead: above}, {"": True})
+        rows += class_rows(first, name, {lead: above}, UNDIVIDED)
     return rows
 
 

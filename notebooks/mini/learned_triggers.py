@@ -19,6 +19,7 @@ from lookuplab.benchmark import evaluate
 from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.dag import Passes, passes, retrieved_documents
 from lookuplab.cloudapi.policies import (
+    UNDIVIDED,
     Retriever,
     Rows,
     by_class,
@@ -161,7 +162,7 @@ def share_rows(
             values |= {f"{arm} {name}": valid.clip(0, 1) for name, valid in ways.items()}
         for way, valid in values.items():
             names = [f"share_{100 * share:g}/{way}" for share in shares]
-            rows += class_rows(first, names, {metric: valid}, {"": True})
+            rows += class_rows(first, names, {metric: valid}, UNDIVIDED)
         metric = metric.replace("percent", "change_points")
         for new, old in compared_ways(values):
             for share in compared:
@@ -211,7 +212,7 @@ def rule_rows(arms: Mapping[str, Answered], shares: Sequence[float]) -> Rows:
                 "triggered_percent": mask,
                 "tokens_per_task": tokens + mask * second,
             }
-            rows += class_rows(base, name, numbers, {"": True})
+            rows += class_rows(base, name, numbers, UNDIVIDED)
     return rows
 
 
@@ -242,10 +243,10 @@ def held_out_rows(
             at = np.arange(len(values)), best_on_others(values, fold)[fold]
             ways[f"{arm} {name}"] = values[at]
             numbers = {"valid_percent": values[at], "triggered_percent": masks[at]}
-            rows += class_rows(base, f"held_out/{arm} {name}", numbers, {"": True})
+            rows += class_rows(base, f"held_out/{arm} {name}", numbers, UNDIVIDED)
     for new, old in compared_ways(ways):
         change = {"valid_change_points": ways[new] - ways[old]}
-        rows += class_rows(base, f"held_out/{new} - held_out/{old}", change, {"": True})
+        rows += class_rows(base, f"held_out/{new} - held_out/{old}", change, UNDIVIDED)
     return rows
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.cloudapi.policies import Rows, by_class, class_rows
+from lookuplab.cloudapi.policies import UNDIVIDED, Rows, by_class, class_rows
 from lookuplab.cloudapi.tasks import ApiTask
 from lookuplab.scoring.rates import bare_row, of_change, over_seeds, row
 
@@ -87,7 +87,7 @@ def gain_rows(found: Mapping[str, list[pd.DataFrame]]) -> Rows:
             rows += class_rows(frame, shown, numbers, classes)
         shorter, longer = DESIGNS
         added = {"valid_change_points": frame[longer] - frame[shorter]}
-        rows += class_rows(frame, f"{longer} - {shorter}", added, {"": True})
+        rows += class_rows(frame, f"{longer} - {shorter}", added, UNDIVIDED)
     for shown in DESIGNS:
         gains = {
             size: np.column_stack([frame[shown] - frame.base for frame in frames])

@@ -16,7 +16,7 @@ from lookuplab.results.artifact import read_csv, readable
 from lookuplab.scoring.rates import Rows
 from lookuplab.stackoverflow.ds1000 import INSERT, TEST_FUNCTIONS, Problem, program, template
 from lookuplab.stackoverflow.grader import Grader
-from lookuplab.toolgen.source import leaves
+from lookuplab.toolgen.source import code_tokens
 
 FAILURES = "compile_error test_execution test_string one_token one_argument near_miss".split()
 _OPEN = ast.Name("the value of an argument", ast.Load())  # a name with blanks, which no program has
@@ -94,11 +94,6 @@ def tree_of(problem: Problem, solution: str) -> ast.Module | None:
         return ast.parse(text)
     except UNPARSABLE:
         return None
-
-
-def code_tokens(code: str) -> list[str]:
-    """Return the Python tokens of ``code``, even if it does not parse."""
-    return [leaf.value for leaf in leaves(code) if leaf.value.strip()]
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:

@@ -25,9 +25,6 @@ from lookuplab_notebooks.toolgen.table_rows import (
     ratio,
 )
 
-COVERAGE_AND_SUCCESS = [
-    next(one for one in METRICS if one.name == f"{name}_percent") for name in ("depcov", "succrate")
-]
 ERRORS = {"syntax_error": "E0001", "undefined_variable": "E0602", "no_member": "E1101"}
 
 
@@ -111,8 +108,9 @@ def gain_rows(frames: Frames, roles: Mapping[str, str]) -> Rows:
     for model, role in roles.items():
         both = [frames[key] for key in ((model, "base"), (model, "toolgen")) if key in frames]
         if len(both) == 2:
+            coverage_and_success = METRICS["depcov_percent"], METRICS["succrate_percent"]
             counts = [
-                [one.counted(Corpus(frame)) for frame in both] for one in COVERAGE_AND_SUCCESS
+                [one.counted(Corpus(frame)) for frame in both] for one in coverage_and_success
             ]
 
             def difference(weights: Array, counts: Array = np.moveaxis(counts, 2, 0)) -> Array:

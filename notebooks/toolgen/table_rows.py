@@ -164,30 +164,37 @@ def _component(at: int) -> Callable[[Array], Array]:
 
 
 Score = partial(Metric, change=of_score_change)  # a score rather than a share (see ``rates``)
-METRICS = (
-    Score("bleu4", "scores", counts="words", value=similarity.bleu, relative=True),
-    Score("bleu4_precision", "bleu4", counts="words", value=similarity.precision),
-    Score("bleu4_brevity_penalty", "bleu4", counts="words", value=similarity.brevity_penalty),
-    Metric("bleu4_length_ratio", "bleu4", counts="words", kind=of_number, change=of_number),
-    Score("codebleu", "scores", counts="code", value=similarity.code_bleu, relative=True),
-    *(
-        Score(f"codebleu_{name}", "codebleu", counts="code", value=_component(at))
-        for at, name in enumerate(similarity.COMPONENTS)
-    ),
-    Score("editsim_percent", "texts", "edit_similarity", relative=True),
-    Metric("exact_match_percent", "texts"),
-    Metric("depcov_percent", "repository", counts="coverage", relative=True),
-    Metric("depcov_per_function_percent", "repository", counts="coverages"),
-    Metric("succrate_percent", "repository", column="passed", relative=True),
-    Metric("succrate_using_percent", "length", counts="using"),
-    Metric(
-        "errors_per_100_identifiers", "length", counts="errors", kind=of_number, change=of_number
-    ),
-    Metric("degenerate_percent", "length", column="empty"),
-    Metric("next_identifier_percent", "identifiers"),
-    Score("identifier_sequence_percent", "identifiers"),
-    Score("prefix_percent", "identifiers"),
-)
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Score("bleu4", "scores", counts="words", value=similarity.bleu, relative=True),
+        Score("bleu4_precision", "bleu4", counts="words", value=similarity.precision),
+        Score("bleu4_brevity_penalty", "bleu4", counts="words", value=similarity.brevity_penalty),
+        Metric("bleu4_length_ratio", "bleu4", counts="words", kind=of_number, change=of_number),
+        Score("codebleu", "scores", counts="code", value=similarity.code_bleu, relative=True),
+        *(
+            Score(f"codebleu_{name}", "codebleu", counts="code", value=_component(at))
+            for at, name in enumerate(similarity.COMPONENTS)
+        ),
+        Score("editsim_percent", "texts", "edit_similarity", relative=True),
+        Metric("exact_match_percent", "texts"),
+        Metric("depcov_percent", "repository", counts="coverage", relative=True),
+        Metric("depcov_per_function_percent", "repository", counts="coverages"),
+        Metric("succrate_percent", "repository", column="passed", relative=True),
+        Metric("succrate_using_percent", "length", counts="using"),
+        Metric(
+            "errors_per_100_identifiers",
+            "length",
+            counts="errors",
+            kind=of_number,
+            change=of_number,
+        ),
+        Metric("degenerate_percent", "length", column="empty"),
+        Metric("next_identifier_percent", "identifiers"),
+        Score("identifier_sequence_percent", "identifiers"),
+        Score("prefix_percent", "identifiers"),
+    )
+}
 SIMILARITY = ("scores", "bleu4", "codebleu", "texts")  # the groups of Table II
 
 
@@ -195,7 +202,7 @@ def names(*groups: str, changes: bool = False) -> list[str]:
     """Return the names of these groups' metrics, or of their changes from the base, in the order of
     METRICS.
     """
-    chosen = [metric for metric in METRICS if metric.group in groups]
+    chosen = [metric for metric in METRICS.values() if metric.group in groups]
     return [_change_name(metric) if changes else metric.name for metric in chosen]
 
 
@@ -212,7 +219,7 @@ def similarity_rows(
     these tokens, as in the paper. For a model that is not in ``tokenize``, BLEU-4 counts words
     between blanks. ``rules`` say how CodeBLEU is computed.
     """
-    metrics = [metric for metric in METRICS if metric.group in SIMILARITY]
+    metrics = [metric for metric in METRICS.values() if metric.group in SIMILARITY]
     return metric_rows(frames, metrics, base, tokenize, rules)
 
 
@@ -227,9 +234,8 @@ def repository_rows(frames: Frames, base: str = "base") -> Rows:
     ``succrate_gained_functions``, ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's
     exact test, on the functions that have both verdicts.
     """
-    rows = metric_rows(
-        frames, [metric for metric in METRICS if metric.group not in SIMILARITY], base
-    )
+    metrics = [metric for metric in METRICS.values() if metric.group not in SIMILARITY]
+    rows = metric_rows(frames, metrics, base)
     for (model, condition), frame in frames.items():
         rows += failure_rows(model, condition, frame)
     rows += matched_rows(frames, base)
@@ -247,7 +253,7 @@ def degenerate_rows(frames: Frames, base: str = "base") -> Rows:
     """Return the percentage of bodies that do nothing, and its changes from ``base``. Pylint never
     objects to such a body.
     """
-    return metric_rows(frames, [one for one in METRICS if one.name == "degenerate_percent"], base)
+    return metric_rows(frames, [METRICS["degenerate_percent"]], base)
 
 
 def matched_rows(frames: Frames, base: str = "base") -> Rows:

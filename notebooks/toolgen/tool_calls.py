@@ -219,7 +219,7 @@ def threshold_rows(
         for threshold, frame in frames.items()
     }
     base = next(iter(names.values()))
-    metrics = [*(one for one in METRICS if one.name == "editsim_percent"), CALLS]
+    metrics = [METRICS["editsim_percent"], CALLS]
     rows = repository_rows(tables, base)
     total = len(next(iter(questions.values())))
     for threshold, name in names.items():

@@ -32,6 +32,8 @@ INTERVALS = {"percent": of_share, "points": of_change}
 # ``sampled_hits``).
 Retriever = float | np.ndarray
 Numbers = Mapping[str, ArrayLike]  # name -> (tasks,) numbers
+# the ``classes`` of ``class_rows`` for one row over all tasks, with no class in its condition
+UNDIVIDED = {"": True}
 
 
 def triggered(
@@ -153,7 +155,7 @@ def class_rows(
     ``numbers`` is {metric: (tasks,) values}. If ``name`` is a list of m names, the values are
     (tasks, m). Tasks whose value is NaN are skipped; a class without a value has no row. The name
     "new - old" gives the condition ``new/class - old/class``. If ``classes`` is given, such as
-    {"all": True}, it replaces the result of ``by_class``.
+    UNDIVIDED, it replaces the result of ``by_class``.
 
     The suffix of the metric gives the unit. ``_percent`` stands for the mean of values from 0 to 1,
     as a percentage, and ``_points`` for the mean of differences of such values, in percentage

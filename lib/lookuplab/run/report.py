@@ -220,24 +220,24 @@ def alternative(title: str, told: str) -> str:
     # An interval follows a digit, "%" or "points". The sample sizes, which ``Artifact.tell``
     # appends, follow " n = ".
     values = re.sub(r"(?<=[\d%s]) \[[^]]*\]", "", told).partition(" n = ")[0]
-    text = split_text(values, 300)[0] or title
+    text = split_text(values)[0] or title
     plain = text.translate({ord("["): "(", ord("]"): ")", ord("`"): None})
     return plain.removesuffix(";").removesuffix(".") + "."
 
 
 def as_list(text: str) -> str:
     """Return a text of more than 600 characters as a Markdown list, any other text unchanged."""
-    return text if len(text) <= 600 else "\n".join(f"- {part}" for part in split_text(text, 300))
+    return text if len(text) <= 600 else "\n".join(f"- {part}" for part in split_text(text))
 
 
-def split_text(text: str, most: int) -> list[str]:
-    """Split a text into parts of at most ``most`` characters. The text is cut only after sentences
+def split_text(text: str) -> list[str]:
+    """Split a text into parts of at most 300 characters. The text is cut only after sentences
     and semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
     # do not split within parentheses: the next parenthesis must not be a closing one
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
-        if found and len(found[-1]) + len(part) < most:
+        if found and len(found[-1]) + len(part) < 300:
             found[-1] += f" {part}"
         else:
             found.append(part)

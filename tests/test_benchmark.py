@@ -91,7 +91,6 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     bench, use = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
     (tmp_path / "shelf.py").write_text(bench)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
     exec(use, {"Shelf": load_benchmark("shelf:Shelf").__class__})
     assert "wish-10" in capsys.readouterr().out
     right = {"id": "wish-1", "completion": 'add_book("Emma", author="Austen")'}

@@ -15,6 +15,7 @@ import torch
 
 from lookuplab.errors import needs
 from lookuplab.models import Decoding
+from lookuplab.models.completions import StoreOrPath
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.functions import Function
@@ -130,11 +131,12 @@ def walk(
     tool: JediTool,
     use: ToolUse = ToolUse(),
     decoding: Decoding = FUNCTION_DECODING,
+    store: StoreOrPath = None,
 ) -> Walk | None:
     """Write the function as ``generation.generate`` does, and return every step. Return None if the
     function's prompt does not fit the model.
     """
-    written = generate(model, [function], tool, use, decoding, progress=False)
+    written = generate(model, [function], tool, use, decoding, store, progress=False)
     answer = written.completions.get(function.id)
     vocabulary = written.model.vocabulary
     if answer is None:

@@ -29,10 +29,10 @@ STUMBLES = """import os
 from lookuplab.toolgen import {module}
 from lookuplab.toolgen.{module} import ANALYSER, start
 
-def stumbles(root, file, text, *question):
-    if "ended" in text:
+def stumbles(*question):
+    if "ended" in repr(question):
         os.abort()
-    return {module}.{function}(root, file, text, *question)
+    return {module}.{function}(*question)
 
 def control(root, file):
     return {control}

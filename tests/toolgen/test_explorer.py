@@ -16,7 +16,7 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(tmp_path
     """At step 4, the model alone would write an invented name."""
     function = replace(functions[1], docstring="Name of this <b>container</b>.")
     model = wanting(tmp_path, function, "    ", "self", ".", MARK, *NAME, "\n", END)
-    walked = walk(model, function, tool, decoding=Decoding(12))
+    walked = walk(model, function, tool, decoding=Decoding(12), store=False)
     assert walked.choices()[0] == 4 and walked.overruled() == [4]  # _invented was likelier
     assert walked.mark_probability(3) == pytest.approx(0.8, abs=1e-4)
     first, choice = page(walked, 0), page(walked, 4)

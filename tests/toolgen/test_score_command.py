@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from lookuplab import paths
-from lookuplab.toolgen import evaluation, success
+from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
 
 SOURCE = '''def helper(x):
@@ -78,16 +78,16 @@ def test_what_the_machine_has_lost_is_said_and_no_success(score, tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    ("user", "module", "function", "analyser", "column"),
+    ("module", "function", "analyser", "column"),
     [
-        (success, "success", "findings", "pylint", "passed"),
-        (evaluation, "jedi_tool", "own_keys", "Jedi", "dependencies"),
+        ("success", "findings", "pylint", "passed"),
+        ("jedi_tool", "own_keys", "Jedi", "dependencies"),
     ],
 )
 def test_code_that_ends_an_analyser_is_named_and_counted_and_no_verdict(
-    score, repository, end_analyser, user, module, function, analyser, column
+    score, repository, end_analyser, module, function, analyser, column
 ):
-    end_analyser(user, module, function)
+    end_analyser(evaluation, module, function)
     (repository.parent / "ends.py").write_text(f"ended = 0\n{SOURCE}")
     other = GOOD | {"id": "b", "file": "ends.py", "line": 6}
     for _ in range(2):

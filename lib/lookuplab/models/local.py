@@ -48,7 +48,6 @@ from lookuplab.models.tokens import (
     Trie,
     continuations,
 )
-from lookuplab.paths import canonical
 
 DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
@@ -206,10 +205,10 @@ class LocalModel:
         chat = "always" if self.chat else "by prompt"
         identity = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         if self.extra:
-            identity["thinking"] = canonical([None, self.extra])
+            identity["thinking"] = paths.canonical([None, self.extra])
         if self.trust_remote_code:
             identity["code"] = "its own"
-        identity |= {name: canonical(value) for name, value in self.given.items()}
+        identity |= {name: paths.canonical(value) for name, value in self.given.items()}
         if self.chat and "strftime_now" in str(self.tokenizer.chat_template):
             identity["today"] = str(TODAY)
         place, revision = self.source

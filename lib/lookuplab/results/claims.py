@@ -547,17 +547,17 @@ def weak_models(claim: Claim, rows: Callable[[str], list[_Row]]) -> set[str]:
     return {model for model, low in best.items() if low < floor.below}
 
 
-def judge(claim: Claim, frame: pd.DataFrame) -> JudgedClaim:
+def judge(claim: Claim, frame: pd.DataFrame, weak: Collection[str] = ()) -> JudgedClaim:
     """Return the verdict on a claim from the rows of its artifact, or from the paper's own values,
     which have no intervals.
+
+    Rows of ``weak`` models, and of pairs of weak models, are left out, unless there are no other
+    models.
     """
-    return _judge_rows(claim, _rows(frame))
+    return _judge_rows(claim, _rows(frame), weak)
 
 
 def _judge_rows(claim: Claim, rows: list[_Row], weak: Collection[str] = ()) -> JudgedClaim:
-    """Return the verdict on a claim. Rows of ``weak`` models, and of pairs of weak models, are left
-    out, unless there are no other models.
-    """
     strong = [row for row in rows if not {*weak}.issuperset(row.model.split(" - "))]
     at_floor = len(strong) < len(rows) and not any(row.model for row in strong)
     return JudgedClaim(claim, _comparisons(claim, rows if at_floor else strong), at_floor)

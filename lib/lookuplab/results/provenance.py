@@ -16,7 +16,6 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.paths import file_hash, folder_hash, hashed
 from lookuplab.work import env_int, processors
 
 # the packages whose versions can change a number
@@ -50,7 +49,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         },
         "python": platform.python_version(),
         "packages": package_versions(),
-        "python_sources": file_hash(sources) if sources.is_file() else None,
+        "python_sources": paths.file_hash(sources) if sources.is_file() else None,
         "processor": processor(),
         "device": device(),
         "threads": threads(),
@@ -118,11 +117,11 @@ def content_hash(path: Path, pattern: str = "*") -> str:
     """
     path = paths.ROOT / path
     if path.is_file():
-        return file_hash(path)
+        return paths.file_hash(path)
     if not path.is_dir():
         raise UserError(f"no data at {relative(path)}: its hash belongs in the provenance")
     files = sorted(file for file in path.rglob(pattern) if file.is_file())
-    return folder_hash(path, files, "lines")
+    return paths.folder_hash(path, files, "lines")
 
 
 def library_hash() -> str:
@@ -131,7 +130,7 @@ def library_hash() -> str:
     """
     folders = Path(__file__).parents[1], paths.DATA / "recipes", paths.NOTEBOOKS
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
-    return hashed("".join(hashes))
+    return paths.hashed("".join(hashes))
 
 
 def relative(value: Any) -> Any:

@@ -27,10 +27,9 @@ from operator import eq
 from pathlib import Path
 from typing import Any, Literal
 
-from lookuplab import python_sources
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, key_suffix
-from lookuplab.paths import canonical, digest
 from lookuplab.sandbox.server import (
     KILLED,
     NOT_JUDGED,
@@ -147,7 +146,7 @@ class Grader:
         if program.draws:
             fields["processes"] = 1
         ending = key_suffix(self.sandbox != "none")
-        return f"program {program.about} {digest(canonical(fields))}{ending}"
+        return f"program {program.about} {paths.digest(paths.canonical(fields))}{ending}"
 
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True

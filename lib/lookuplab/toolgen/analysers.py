@@ -36,10 +36,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from lookuplab import python_sources
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, key_suffix
-from lookuplab.paths import canonical, digest, folder_hash, is_special
 from lookuplab.sandbox import namespaces
 from lookuplab.work import Progress, Workers, check_memory, check_visible, say, spread
 
@@ -339,7 +338,7 @@ def raise_machine_errors() -> Iterator[None]:
     opens = builtins.open
 
     def opened(file: Any, *arguments: Any, **options: Any) -> Any:
-        if is_special(file):  # pipes, sockets and devices count as missing files
+        if paths.is_special(file):  # pipes, sockets and devices count as missing files
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         try:
             return opens(file, *arguments, **options)
@@ -462,12 +461,12 @@ def judgement_key(kind: str, place: str, repository: str, **question: object) ->
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": repository, "version": JUDGING_VERSION, **question, "read": read}
-    return f"{kind} {place} {digest(canonical(fields))}{key_suffix()}"
+    return f"{kind} {place} {paths.digest(paths.canonical(fields))}{key_suffix()}"
 
 
 def repository_digest(root: Path) -> str:
     """Return a digest of the names and contents of all Python files below ``root``."""
-    return folder_hash(root, python_sources.python_files(root), "digests")
+    return paths.folder_hash(root, python_sources.python_files(root), "digests")
 
 
 def import_root(folder: Path) -> Path:

@@ -19,10 +19,10 @@ TEXT = "# -*- coding: {} -*-\nname = 'Zo\u00eb'\n"
     ("data", "text"),
     [
         (codecs.BOM_UTF8 + b"x = 1\r\ny = 2\r", "x = 1\ny = 2\n"),
-        (TEXT.format("latin-1").encode("latin-1"), TEXT.format("latin-1")),
-        (TEXT.format("cp1252").encode("cp1252"), TEXT.format("cp1252")),
+        *((TEXT.format(one).encode(one), TEXT.format(one)) for one in ("latin-1", "cp1252")),
         ("x = 'Zo\u00eb'\n".encode("utf-16"), "x = 'Zo\u00eb'\n"),
-        (b"# coding: no-such\nx = 1\n", "# coding: no-such\nx = 1\n"),
+        (b"# coding: rot13\nx = 1\n", "# coding: rot13\nx = 1\n"),
+        (b"# coding: utf-16\nx = 1\n", "# coding: utf-16\nx = 1\n"),
         (b"x = '\xff'\n", "x = '\ufffd'\n"),
     ],
 )

@@ -199,13 +199,11 @@ def source_text(path: Path) -> str:
     Python refuses, are decoded, too. Bytes that cannot be decoded become U+FFFD.
     """
     with path.open("rb") as file:
-        if file.peek(2).startswith(UTF_16):
-            return path.read_text("utf-16", "replace")
-        try:
-            encoding, _ = tokenize.detect_encoding(file.readline)
-        except SyntaxError:  # neither UTF-8 nor a known encoding
-            encoding = "utf-8"
-    return path.read_text(encoding, "replace")
+        otherwise = "utf-16" if file.peek(2).startswith(UTF_16) else "utf-8"
+        # the declared encoding may be unknown, not be one of text, or not be that of this file
+        with suppress(SyntaxError, LookupError, UnicodeError):
+            return path.read_text(tokenize.detect_encoding(file.readline)[0], "replace")
+    return path.read_text(otherwise, "replace")
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

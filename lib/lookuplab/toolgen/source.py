@@ -232,7 +232,7 @@ def read_source(path: Path) -> str:
     try:
         with tokenize.open(path) as stream:
             return stream.read()
-    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+    except (OSError, SyntaxError, LookupError, ValueError) as error:
         raise UserError(f"cannot read {path}: {error}") from None
 
 
@@ -252,7 +252,7 @@ def location_of(text: str, line: int) -> Location:
     UserError if the text does not parse or no function begins on this line.
     """
     node = _functions(text).get(line)
-    if node is None:
+    if not node:
         raise UserError(
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )

@@ -68,7 +68,7 @@ def root(tmp_path):
         ("foo(bar(baz))", "foo bar baz"),
         ("if a == b: pass", "a b"),  # a comparison is not an assignment
         ("foo(1).a[i].b", "foo foo().a i foo().a[].b"),  # keys leave out arguments and subscripts
-        ("(a or b).c", "a b ().c"),
+        ("c = (a or b).c\nd(c)", "a b ().c d"),
         ("x = f(k=v)\nfrom m import n\nself.y = 1\nself.z += 1", "f v self self self.z"),
         ("n.o\n(a)", "n n.o a"),  # an expression does not continue on the next line
         ("f(self.items(\n    self.z[", "f self self.items self self.z"),

@@ -535,7 +535,7 @@ def expressions(text: str) -> list[Token]:
                 and leaf.search_ancestor("arglist", "argument", "trailer")
             ):
                 uses.append(Token(*leaf.start_pos, keys[at]))
-    return [use for use in uses if use.text.removeprefix("().") not in defined]
+    return [use for use in uses if use.text not in defined]
 
 
 def count_covered(dependencies: Sequence[str], prediction: str) -> int:

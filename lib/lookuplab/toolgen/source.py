@@ -337,7 +337,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     block has one. Each text gives these candidates:
 
     - The text without changes.
-    - Each `def` of the original's name, up to the last line that is indented deeper than the `def`.
+    - Each `def` of the original's name, up to the last line that is indented deeper than the `def`
+      and is not only a comment.
     - The text without unindented prose at its beginning and end.
     - If the first line of this shorter text is not indented: the shorter text with its first line
       indented like the least indented of its other lines.
@@ -348,7 +349,10 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
     for text in texts + fenced[-1:]:
         yield text
-        for whole in re.finditer(rf"^([ \t]*){name}.*(?:\n(?:\1[ \t)\]}}].*|[ \t]*))*", text, re.M):
+        # comments may have any indentation, but belong to the function only if code of it follows
+        for whole in re.finditer(
+            rf"^([ \t]*){name}.*(?:(?:\n[ \t]*(?:#.*)?)*\n\1[ \t)\]}}].*)*\s*", text, re.M
+        ):
             yield whole[0]
         # removes the prose at the beginning and at the end of the text; a pattern for prose that
         # must end at \Z would take quadratic time

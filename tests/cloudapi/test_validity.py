@@ -20,7 +20,7 @@ ANY, BODY = Parameter("kwargs", "VAR_KEYWORD"), "POSITIONAL_OR_KEYWORD"
 URL = (Parameter("url", BODY, True), Parameter("metadata", BODY), ANY)
 COPY = ApiSpec("azure", "blob", "BlobClient", "copy", URL, documented=("lease",))
 VARIANTS = (Parameter("body", BODY, True), ANY), (Parameter("url", required=True), ANY)
-OPEN = Parameter("args", "VAR_POSITIONAL"), ANY
+OPEN = Parameter("url", "POSITIONAL_ONLY"), Parameter("args", "VAR_POSITIONAL"), ANY
 OVERLOADED = ApiSpec("azure", "x", "C", "begin", OPEN, overloads=VARIANTS)
 DATES = Parameter("from", required=True), Parameter("to", required=True)
 EXPORT = ApiSpec("aws", "logs", "logs", "create_export_task", DATES)
@@ -64,7 +64,7 @@ OPEN_AND_CLOSED = [
     (replace(COPY, module="azure.blob"), "'u', self=1", False, False),
     (OVERLOADED, "", True, False),
     (OVERLOADED, "{}", True, True),
-    (OVERLOADED, "url=1, timeout=2", True, True),
+    (OVERLOADED, "url=1, timeout=2", True, True),  # not the positional-only ``url``
     (OVERLOADED, "{}, url=1", True, False),
     (EXPORT, "fromTime=1, to=2", True, True),  # botocore's documentation names this alias
     (EXPORT, "**{'from': 1, 'to': 2}", True, True),
@@ -98,15 +98,15 @@ def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
 
 
 def test_any_of_several_targets_makes_it_valid_and_strange_targets_are_flagged():
-    targets = ["aws/s3.s3.get_it", "aws/s3.s3.get_waiter"]
-    assert judge_call("get_waiter('x')", targets, INDEX, "aws", "s3").valid
+    assert judge_call(
+        "get_waiter('x')", ["aws/s3.s3.get_it", "aws/s3.s3.get_waiter"], INDEX, "aws", "s3"
+    ).valid
     strange = judge_call("get_it(**x)", ["no_such"], INDEX, "aws", "s3")
     assert strange.flags == ("unknown_target", "unresolved_splat")
 
 
 def test_the_service_tells_apart_classes_of_equal_name_and_an_unknown_one_is_passed_over():
-    for service, valid in {"storage": 1, "azure-mgmt-storage": 1, "compute": 0}.items():
-        place = INDEX, "azure", "Operations", service
-        assert judge_call("show_it()", ["show_it"], *place).valid == valid
+    for at, valid in {"storage": 1, "azure-mgmt-storage": 1, "compute": 0}.items():
+        assert judge_call("show_it()", ["show_it"], INDEX, "azure", "Operations", at).valid == valid
     with refused("no client 's4'"):
         judge_call("f()", ["f"], INDEX, "aws", "s4")

@@ -134,19 +134,16 @@ def judge_call(
         closed = bind_error(spec, arguments, closed=True)
         reason = f"closed: {closed}" if closed else ""
         valid_closed = not closed
-    flags = []
-    if not names & methods.keys():
-        flags.append("unknown_target")
-    if arguments.unresolved:
-        flags.append("unresolved_splat")
+    flags = ["unknown_target"] * (not names & methods.keys())
+    flags += ["unresolved_splat"] * arguments.unresolved
     return CallJudgement(
-        valid=category == VALID,
-        valid_closed=valid_closed,
-        category=category,
-        call=call,
-        name=name,
-        reason=reason or "",
-        flags=tuple(flags),
+        category == VALID,
+        valid_closed,
+        category,
+        call,
+        name,
+        reason or "",
+        tuple(flags),
         exists_anywhere=any((one, name) in index.names for one in index.providers),
     )
 
@@ -303,7 +300,10 @@ def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> 
             getattr(inspect.Parameter, p.kind),
             default=inspect.Parameter.empty if p.required or "VAR_" in p.kind else None,
         )
-        for p in parameters
+        for at, p in enumerate(parameters)
+        # If no positional argument reaches an optional positional-only parameter, a keyword of its
+        # name goes to **kwargs; before Python 3.13, ``bind`` rejects such a keyword.
+        if at < positional or p.required or p.kind != "POSITIONAL_ONLY"
     ]
     # inspect.Signature raises ValueError unless the parameters are sorted by kind
     stub = inspect.Signature(sorted(made, key=lambda p: p.kind))

@@ -122,6 +122,11 @@ def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
     [
         (lambda *_: None, "judge must return a dict"),
         (lambda *_: {"id": 1}, "columns other than id"),
+        (lambda *_: {"model": "m"}, "columns other than .*, model, and"),
+        (
+            lambda *given: {"right": True} | ({"why": ""} if given[-1].text else {}),
+            "the same columns for all completions, .*; for task 't1'",
+        ),
         (lambda *_: 1 / 0, "judging task 't1': ZeroDivisionError"),
     ],
 )
@@ -132,7 +137,12 @@ def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, mon
 
 
 @pytest.mark.parametrize(
-    ("columns", "by", "words"), [(["rihgt"], "", "right"), (None, "dekade", "decade")]
+    ("columns", "by", "words"),
+    [
+        (["rihgt"], "", "right"),
+        (None, "dekade", "decade"),
+        (["completion"], "", "'completion' has values that are not booleans or numbers"),
+    ],
 )
 def test_a_column_that_no_judgement_has_is_refused(frame, columns, by, words):
     with refused(words):

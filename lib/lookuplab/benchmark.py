@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import pandas as pd
-from pandas.api.types import is_bool_dtype
+from pandas.api.types import is_bool, is_bool_dtype, is_numeric_dtype
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
@@ -37,7 +37,7 @@ class HasId(Protocol):
 TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
 # the columns that ``judged`` adds to the columns of the benchmark's ``judge``
-KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
+KEPT = "id cluster sample completion finish_reason".split()
 OFFERED = 50  # if Jedi offers more names than this at once, `lookuplab view` shows only this many
 
 # Matches a special token that an answer spells out, such as <|endoftext|>. Some tokenizers write
@@ -154,7 +154,8 @@ def judged(
     In a notebook that the kit runs, the rows are also written to a file for `lookuplab view`
     (``append_judged``), with the model and the condition that ``asked`` gives for each pair. If
     completions contain special tokens, a warning is printed. Raises UserError if a judgement is not
-    a dict, or has a column with one of the names above.
+    a dict, has a column ``model`` or a column with one of the names above, or lacks a column that
+    another judgement has. Also raises UserError for a cluster that is not a text.
     """
     if special := [task.id for task, completion in pairs if SPECIAL.search(completion.text)]:
         say(
@@ -171,10 +172,16 @@ def judged(
             "completion": completion.text,
             "finish_reason": completion.finish_reason,
         }
-        if not isinstance(columns, dict) or row.keys() & columns.keys():
+        if (
+            not isinstance(columns, dict)
+            or columns.keys() & {"model", *row}
+            or (rows and rows[0].keys() != {*row, *columns})
+            or not isinstance(row["cluster"], str)
+        ):
             raise UserError(
-                f"judge must return a dict of columns other than {', '.join(row)}; "
-                f"for task {task.id!r} it returned {columns!r:.200}"
+                f"judge must return a dict of columns other than {', '.join(row)}, model, and the "
+                f"same columns for all completions, and cluster a text; for task {task.id!r} they "
+                f"returned {columns!r:.200} and {row['cluster']!r}"
             )
         rows.append(row | columns)
     if file := log_file(JUDGED):
@@ -195,10 +202,10 @@ def append_judged(
     Among the fields of a line are the ``prompt``; the answer's ``tokens``; ``sure``, the
     probability of each token in percent; ``offers``, the names that a tool offered (see
     ``offer_fields``); the ``class`` of the task; ``right``, the value of the benchmark's first
-    measure; and ``columns``, the columns of the judgement.
+    measure that is a boolean; and ``columns``, the columns of the judgement.
     """
-    first = {name: value for row in rows for name, value in row.items() if isinstance(value, bool)}
-    measure = next(iter(benchmark.measures or first), "")
+    flags = [name for row in rows for name in row if is_bool(row[name])]
+    measure = next((name for name in benchmark.measures or flags if name in flags), "")
     unnamed = [Asked()] * len(rows)
     with gzip.open(file, "at", 1, encoding="utf-8") as log:
         for (task, completion), row, names in zip(pairs, rows, asked or unnamed, strict=True):
@@ -211,7 +218,7 @@ def append_judged(
                 "model": names.model,
                 "condition": ", ".join(filter(None, [benchmark.condition(task), names.condition])),
                 "class": str(row.get(benchmark.by, "")),
-                "right": None if right is None or pd.isna(right) else bool(right),
+                "right": bool(right) if is_bool(right) else None,
                 "prompt": prompt,
                 **{name: row[name] for name in KEPT},
                 "tokens": completion.tokens if logprobs else (),
@@ -275,23 +282,23 @@ def rate_rows(
         raise UserError("no column is boolean: name the columns to show (Benchmark.measures)")
     for name in (*names, *filter(None, [by])):
         check_choice("a column of the judgement", name, list(frame))
+    for name in names:
+        values = frame[name].dropna()
+        # pandas would read the text "2" as a number
+        if len(values) and not is_numeric_dtype(values.infer_objects()):
+            raise UserError(f"the measure {name!r} has values that are not booleans or numbers")
     rows = []
     for model, of_model in frame.groupby("model", sort=False):
         parts = [*of_model.groupby(by, sort=False)] if by else []
         for condition, part in [*parts, ("all", of_model)]:
             for name in names:
-                judged_part = part[part[name].notna()]
-                values = judged_part[name]
-                clusters = judged_part.cluster
-                if values.empty:
-                    continue
-                if _is_boolean(frame[name]):
-                    number = rate(values, clusters).percent()
-                    metric = f"{name}_percent"
-                else:
-                    number = average(values, clusters)
-                    metric = name
-                rows.append(row(str(model), str(condition), metric, number))
+                known = part[part[name].notna()]
+                given = known[name], known.cluster
+                is_share = _is_boolean(frame[name])
+                if len(known):
+                    number = rate(*given).percent() if is_share else average(*given)
+                    metric = name + "_percent" * is_share
+                    rows.append(row(str(model), str(condition), metric, number))
     return rows
 
 

@@ -55,6 +55,8 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
         {"top_p": 1.5},
         {"temperature": math.nan},
         {"truncation": "right"},
+        {"stop": "ab"},  # each of its letters would end an answer
+        {"stop": ("x", "")},
     ],
     ids=str,
 )

@@ -81,6 +81,7 @@ owner/tiny?extra=[1 | extra is .* it must be a JSON object
 owner/tiny?batch_size=many | batch_size is 'many'; it must be a whole number above 0
 http://host/v1#m?parallel=true | parallel is True; it must be a whole number above 0
 owner/tiny?dtype=float8 | dtype is 'float8'; it must be float32, float16, bfloat16
+owner/tiny?chat=true&chat=false | chat is given twice
 owner/tiny?chat=False | chat is 'False'; it must be true or false
 http://host/v1 | a remote model is named
 ftp://host#m | a remote model is named

@@ -109,9 +109,12 @@ class Decoding:
             or not self.temperature >= 0
             or not 0 < self.top_p <= 1
             or (self.n > 1 and not self.temperature)
+            # "" would end an answer at once. It is also in a text, which is no tuple of texts.
+            or "" in self.stop
         ):
             raise UserError(
-                f"{self} is out of range; see models.Decoding (n above 1 needs a temperature)"
+                f"{self} is out of range; see models.Decoding (n above 1 needs a temperature, and "
+                'stop is a tuple of texts: ("###",))'
             )
 
     def stopper(self) -> Callable[[str], bool]:
@@ -465,8 +468,8 @@ _QUOTED = re.compile(r"(?: {0,3}> ?)*")  # blockquote markers (Section 5.1)
 # the indentation, and perhaps the marker of a list item, before an opening fence
 _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
 # labels after an opening fence
-PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
-NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
+PYTHON = "python python3 py py3 ipython ipython3 sage cython".split()
+NOT_CODE = "bash sh shell zsh console text txt plaintext output".split()
 
 
 def visible(text: str) -> str:

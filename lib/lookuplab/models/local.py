@@ -49,7 +49,7 @@ from lookuplab.models.tokens import (
     continuations,
 )
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = "float32 bfloat16 float16".split()
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -422,7 +422,8 @@ class LocalModel:
     @cached_property
     def end_of_text(self) -> frozenset[int]:
         """Return the ids of all tokens that end an answer, according to the generation
-        configuration and the tokenizer.
+        configuration and the tokenizer. Raises UserError for a generation configuration that is
+        damaged.
         """
         from transformers import GenerationConfig
 
@@ -430,8 +431,13 @@ class LocalModel:
             config = GenerationConfig.from_pretrained(
                 self.source[0], revision=self.source[1] or "main"
             )
-        except OSError:  # there is no generation configuration
-            config = self.config
+        except (OSError, TypeError) as error:
+            # without its end-of-text tokens, a model would write on after its answer
+            if isinstance(error.__context__ or error, ValueError | TypeError):
+                raise UserError(
+                    f"cannot load model {self.place}: its generation_config.json is damaged"
+                ) from error
+            config = self.config  # there is no generation configuration
         # if a model also reads images, for example, its configuration may have no ``eos_token_id``
         ends = getattr(config, "eos_token_id", None)
         configured = ends if isinstance(ends, list) else [ends]

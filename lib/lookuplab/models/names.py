@@ -29,7 +29,7 @@ FORMS = (
     | dict.fromkeys("extra quantization_config".split(), ((dict,), "a JSON object"))
 )
 # options whose values are always text, even if they look like numbers (?revision=2024)
-TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
+TEXTS = "revision tokenizer key_variable dtype attn_implementation".split()
 
 
 def load(name: str, **options: Any) -> "Model":
@@ -71,7 +71,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
     A value is read as JSON (a number, ``true``, ``false``) or, if it is not JSON, as text. The
     values of the options in ``TEXTS`` are always text. Raises UserError if ``FORMS`` does not allow
-    a value.
+    a value, and for an option given twice.
     """
     # in ``http://HOST/v1?QUERY#MODEL?OPTIONS``, the first ? belongs to the address
     split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
@@ -80,6 +80,8 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     found: dict[str, Any] = {}
     for option in split[2].split("&"):
         key, _, value = option.partition("=")
+        if key in found:
+            raise UserError(f"model option {key} is given twice")
         try:
             found[key] = value if key in TEXTS else paths.parse(json.loads, value)
         except ValueError:
@@ -143,7 +145,7 @@ def mini_models() -> dict[str, Path]:
     CloudAPIBench come first, then those for ToolGen, then those that answer data-science questions.
     Each group is sorted by name.
     """
-    parts = ("models", "toolgen", "questions")
+    parts = "models toolgen questions".split()
     folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 

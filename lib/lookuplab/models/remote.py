@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host, perhaps with a port and a path; no user or query
 RETRIES = 5
+LONGEST = 1e6  # seconds; the system refuses a time limit of more than 24 days
 REFUSABLE = {  # parameter that some models refuse -> what happens then
     "max_tokens": "max_completion_tokens is sent instead",
     "temperature": "the server decides how answers are sampled",
@@ -143,8 +144,8 @@ class RemoteModel:
         self.chat = chat
         self.revision = revision
         self.key_variable = key_variable
-        self.timeout = timeout
-        self.total = total
+        self.timeout = min(timeout, LONGEST)
+        self.total = min(total, LONGEST)
         self.parallel = parallel
         self._tokenizer = tokenizer
         self.logprobs = logprobs
@@ -215,7 +216,7 @@ class RemoteModel:
                 failures.append(UserError(form))
             return []
 
-        with ThreadPool(self.parallel) as pool:
+        with ThreadPool(min(self.parallel, len(requests), 1024)) as pool:
             answers = pool.imap_unordered(ask, requests)
             for _ in requests:
                 try:

@@ -14,6 +14,7 @@ import pytest
 from lookuplab import paths
 from lookuplab.models.names import model_folder
 from lookuplab.run import downloads
+from lookuplab.work import hold_lock
 
 CONTENT = bytes(range(256)) * 400
 
@@ -144,6 +145,16 @@ def test_a_file_without_a_hash_is_pinned_by_its_first_arrival(get, file, monkeyp
     file.unlink()
     monkeypatch.setattr(f"{__name__}.CONTENT", CONTENT[:-1])
     assert "corpus.bin.pin" in get(2, size=0, sha256="") and not file.exists()
+
+
+def test_a_file_that_another_command_fetches_is_waited_for(get, server, file):
+    second = threading.Thread(target=get, daemon=True)
+    with hold_lock(file, "fetches corpus"):
+        second.start()
+        second.join(0.5)
+        assert not server.asked
+    second.join()
+    assert file.read_bytes() == CONTENT
 
 
 def test_an_address_that_is_gone_is_told_at_once(get, server):

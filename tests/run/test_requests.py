@@ -136,6 +136,8 @@ run counts --profile threads.yaml
     threads.yaml: 'threads' is of type int (here 0), not 'many'
 run counts --profile notebook.yaml
     the notebook is 'demo/count'; it must be demo/counts
+run counts --profile mini.yaml
+    profile mini.yaml: the kit has a profile 'mini'; rename the file
 run counts --profile parameter.yaml
     the parameter is 'task'; it must be tasks
 run counts -p models=
@@ -172,6 +174,7 @@ PROFILES = {
     "threads": "threads: many",
     "notebook": "notebooks: {demo/count: {tasks: 1}}",
     "parameter": "parameters: {task: 1}",
+    "mini": "committed: true",
 }
 
 
@@ -285,7 +288,7 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = downloads.find("starcoder2-3b").revision
     assert len(pin) == 40
     assert downloads.pinned_name("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
-    for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
+    for name in "bigcode/starcoder2-3b@main google/codegemma-2b nobody/nothing".split():
         assert downloads.pinned_name(name) == name
     models = "['bigcode/starcoder2-3b?chat=true', mini-small, openai:x]"
     given = job("table1_base_models", "paper", models=models).values["models"]
@@ -301,7 +304,7 @@ def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, m
     assert not [*problems(search)]
 
 
-def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
+def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(tmp_path):
     def placed(profile, **given):
         planned = job("table1_base_models", profile, **given)
         assert planned.values["profile"] == planned.profile.name
@@ -319,6 +322,8 @@ def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs(
         planned = job("own/repository", repository=f"./somewhere/{material}", limit="3")
         assert planned.figures == paths.RUNS / "figures" / material
         assert planned.output == paths.RUNS / "own" / material / "mini/own/repository.ipynb"
+    same = (str(paths.make_folder(tmp_path / name / "src")) for name in "ab")
+    assert len({job("own/repository", repository=folder).figures for folder in same}) == 2
 
 
 def test_without_its_key_a_model_is_left_out_unless_there_is_no_other(kit, monkeypatch):
@@ -389,7 +394,7 @@ def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_pa
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "module.py").touch()
     (tmp_path / "file.py").touch()
-    modules = ["networkx", "networkx.algorithms.shortest_paths", "json.decoder", "os.path"]
+    modules = "networkx networkx.algorithms.shortest_paths json.decoder os.path".split()
     for name, fitting in [
         ("own/snippets", modules),
         ("own/package", [*modules, "networkx==3.4", "./folder"]),

@@ -169,6 +169,10 @@ def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_i
             'demo,counts,m,"all, tasks=2",product,2,,,2,,',
             'demo,counts,m,"all, tasks=4",product,4,,,4,,',
         ]
+    # a run that fails now keeps none of the numbers of its earlier run
+    kit.notebook("counts", f"assert tasks == 2\n{kit.saves}")
+    kit.said("sweep counts -p tasks=[2,4] -p rate=1 -j 2", code=1)
+    assert table.read_text().splitlines() == lines[:2]
 
 
 def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatch):
@@ -181,7 +185,7 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
 
 def test_a_list_names_each_notebook_and_its_question(kit):
     kit.notebook("counts")
-    assert kit.said("list").split() == ["demo/counts", "A", "claim"]
+    assert kit.said("list").split() == "demo/counts A claim".split()
     assert "the notebook is 'other'; it must be" in kit.said("list other", 2)
 
 
@@ -216,7 +220,7 @@ def test_judgements_of_published_answers_never_enter_the_stores_of_a_cold_run(ki
 def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     log = str(kit.root / "log")
     sleep = "import time\ntime.sleep(0.2)"
-    for name in ("b", "first", "speed", "tools"):
+    for name in "b first speed tools".split():
         note = f"open({log!r}, 'a').write('{{}}{name} ')"
         kit.notebook(name, note.format("+"), sleep, note.format("-"))
     (kit.root / "notebooks/order.yaml").write_text(

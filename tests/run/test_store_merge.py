@@ -44,7 +44,7 @@ def stores(kit):
 
     kit.write, kit.read = write, read
     kit.merge = f"store merge '{kit.root / 'a'}' '{kit.root / 'b' / 'completions.sqlite'}'"
-    kit.into = kit.root / "all" / "c.sqlite"
+    kit.into = kit.root / "all"  # a folder, although it does not exist yet
     return kit
 
 
@@ -56,8 +56,8 @@ def test_stores_become_one_with_all_that_lies_beside_them_and_a_repeated_merge_a
         verdicts.add({"v": PASSED})
     said = stores.said(f"{stores.merge} -o '{stores.into}'")
     assert "completions: 2 added" in said and "verdicts: 1 added" in said
-    assert stores.read(stores.into) == {"x": ANSWER, "y": ANSWER}
-    with VerdictStore(stores.into.with_name("verdicts.sqlite")) as verdicts:
+    assert stores.read(stores.into / "completions.sqlite") == {"x": ANSWER, "y": ANSWER}
+    with VerdictStore(stores.into / "verdicts.sqlite") as verdicts:
         assert verdicts.get(verdicts.present()) == {"v": PASSED}
     assert "completions: 0 added" in stores.said(f"{stores.merge} -o '{stores.into}'")
 

@@ -15,6 +15,7 @@ from typing import Any
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice, first_line
 from lookuplab.models.names import split_revision
+from lookuplab.work import hold_lock
 
 UNPINNED = "main"
 # {kind of download: text before the address}; all other kinds come from the package index
@@ -154,10 +155,20 @@ def get(source: Source, whole: bool = True) -> Path:
     """Fetch a source if it is missing, and return its path. If ``whole`` is False, only the
     configuration of a model on the hub is fetched.
 
-    An environment is built, unless all its pinned packages are installed already. Raises UserError
-    if the download fails or has the wrong size or hash. Also raises UserError for a data set on the
-    hub, because such a data set is only streamed.
+    An environment is built, unless all its pinned packages are installed already. If another
+    process is fetching the same source, wait until it has ended. Raises UserError if the download
+    fails or has the wrong size or hash. Also raises UserError for a data set on the hub, because
+    such a data set is only streamed.
     """
+    # the hub's client has locks of its own
+    if source.kind in ("model", "dataset") or is_fetched(source):
+        return _get(source, whole)
+    with hold_lock(source.path, f"fetches {source.name}", wait=True):
+        return _get(source, whole)
+
+
+def _get(source: Source, whole: bool) -> Path:
+    """Fetch a source as ``get`` does, in a process that no other process can disturb."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
 

@@ -337,8 +337,10 @@ def load_profile(name: str) -> Profile:
     stem, _, models = name.partition("/")
     file = PROFILES / f"{stem}.yaml"
     if name.endswith(_YAML):
-        file = Path(name)
-        models = ""
+        file, models = Path(name), ""
+        # its figures would replace those of the kit's profile
+        if file.stem in profile_names() and file.resolve().parent != PROFILES.resolve():
+            raise UserError(f"profile {name}: the kit has a profile {file.stem!r}; rename the file")
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
@@ -514,7 +516,9 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
         figures = paths.RUNS / "copies" / notebook.name
         output = figures / profile.name / f"{notebook.id}.ipynb"
     if is_own and notebook.paper == "own":  # each material has its own figures and executed copy
-        material = [Path(parameters[name]).name for name in _MATERIALS if name in profile.given][:1]
+        named = [parameters[name] for name in _MATERIALS if name in profile.given][:1]
+        # two folders may have the same name (A/src, B/src)
+        material = [Path(one).name + f"-{paths.digest(one)[:8]}" * one.startswith("/") for one in named]
         figures = figures.joinpath(*material)
         output = paths.RUNS.joinpath("own", *material, profile.name, f"{notebook.id}.ipynb")
     return Job(notebook, profile, parameters, output, figures, tuple(notes))

@@ -319,7 +319,8 @@ def sweep(
     code = execute([job for job, _ in cases], jobs, scheduler, again=bool(shard), part=part)
     if not part.writes_figures:
         sys.exit(code)
-    for job, varied in cases:
+    # the folder of a failed run may still have the numbers of an earlier run
+    for job, varied in (case for case in cases if case[0].path_with_suffix(".ran").is_file()):
         for file in sorted(job.figures.rglob("*.csv")):
             table = read_csv(file)
             conditions = [", ".join(filter(None, (old, *varied))) for old in table.condition]
@@ -365,9 +366,8 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
             # result sentence may follow it
             for name, value in notebook.parameters.items():
                 if isinstance(value, dict) and name in recorded:
-                    recorded[name] = {
-                        k: v for k, v in value.items() if k in recorded[name]
-                    } | recorded[name]
+                    known = recorded[name]
+                    recorded[name] = dict.fromkeys(k for k in value if k in known) | known
             # outside a notebook, displaying a figure would only print its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, made | notebook.parameters | recorded)

@@ -63,9 +63,12 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 
 def completions_file_of(place: Path) -> Path:
-    """Return the path of a store's file of completions. ``place`` is the file or its folder."""
+    """Return the path of a store's file of completions. ``place`` is the file or its folder. A
+    place that does not exist counts as a folder if its name has no suffix.
+    """
     place = paths.expand_path(place).absolute()
-    return place / paths.COMPLETIONS.name if place.is_dir() else place
+    is_folder = place.is_dir() or not (place.suffix or place.exists())
+    return place / paths.COMPLETIONS.name if is_folder else place
 
 
 def rows(kind: type[AnswerStore], file: Path) -> list[str]:
@@ -84,7 +87,7 @@ def copy_rows(kind: type[AnswerStore], file: Path, target: Path) -> int:
     with kind(kind.file_beside(file)) as source, kind(kind.file_beside(target)) as into:
         for start in watched(range(0, len(keys), AT_ONCE), f"merging {source.path}", "thousands"):
             theirs = source.get(keys[start : start + AT_ONCE])
-            ours = into.get([*theirs])
+            ours = into.get(theirs)
             for key, answer in ours.items():
                 differences, _ = record.differences(kind.name, answer, theirs[key])
                 if differences:

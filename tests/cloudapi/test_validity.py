@@ -98,15 +98,15 @@ def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept():
 
 
 def test_any_of_several_targets_makes_it_valid_and_strange_targets_are_flagged():
-    assert judge_call(
-        "get_waiter('x')", ["aws/s3.s3.get_it", "aws/s3.s3.get_waiter"], INDEX, "aws", "s3"
-    ).valid
+    targets = ["aws/s3.s3.get_it", "aws/s3.s3.get_waiter"]
+    assert judge_call("get_waiter('x')", targets, INDEX, "aws", "s3").valid
     strange = judge_call("get_it(**x)", ["no_such"], INDEX, "aws", "s3")
     assert strange.flags == ("unknown_target", "unresolved_splat")
 
 
 def test_the_service_tells_apart_classes_of_equal_name_and_an_unknown_one_is_passed_over():
-    for at, valid in {"storage": 1, "azure-mgmt-storage": 1, "compute": 0}.items():
-        assert judge_call("show_it()", ["show_it"], INDEX, "azure", "Operations", at).valid == valid
+    for service, valid in {"storage": 1, "azure-mgmt-storage": 1, "compute": 0}.items():
+        place = INDEX, "azure", "Operations", service
+        assert judge_call("show_it()", ["show_it"], *place).valid == valid
     with refused("no client 's4'"):
         judge_call("f()", ["f"], INDEX, "aws", "s4")

@@ -134,16 +134,19 @@ def judge_call(
         closed = bind_error(spec, arguments, closed=True)
         reason = f"closed: {closed}" if closed else ""
         valid_closed = not closed
-    flags = ["unknown_target"] * (not names & methods.keys())
-    flags += ["unresolved_splat"] * arguments.unresolved
+    flags = []
+    if not names & methods.keys():
+        flags.append("unknown_target")
+    if arguments.unresolved:
+        flags.append("unresolved_splat")
     return CallJudgement(
-        category == VALID,
-        valid_closed,
-        category,
-        call,
-        name,
-        reason or "",
-        tuple(flags),
+        valid=category == VALID,
+        valid_closed=valid_closed,
+        category=category,
+        call=call,
+        name=name,
+        reason=reason or "",
+        flags=tuple(flags),
         exists_anywhere=any((one, name) in index.names for one in index.providers),
     )
 

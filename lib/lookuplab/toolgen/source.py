@@ -252,7 +252,7 @@ def location_of(text: str, line: int) -> Location:
     UserError if the text does not parse or no function begins on this line.
     """
     node = _functions(text).get(line)
-    if not node:
+    if node is None:
         raise UserError(
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )

@@ -37,7 +37,7 @@ class HasId(Protocol):
 TaskT = TypeVar("TaskT", bound=HasId)
 Pairs = Sequence[tuple[TaskT, Completion]]
 # the columns that ``judged`` adds to the columns of the benchmark's ``judge``
-KEPT = "id cluster sample completion finish_reason".split()
+KEPT = ("id", "cluster", "sample", "completion", "finish_reason")
 OFFERED = 50  # if Jedi offers more names than this at once, `lookuplab view` shows only this many
 
 # Matches a special token that an answer spells out, such as <|endoftext|>. Some tokenizers write
@@ -292,13 +292,18 @@ def rate_rows(
         parts = [*of_model.groupby(by, sort=False)] if by else []
         for condition, part in [*parts, ("all", of_model)]:
             for name in names:
-                known = part[part[name].notna()]
-                given = known[name], known.cluster
-                is_share = _is_boolean(frame[name])
-                if len(known):
-                    number = rate(*given).percent() if is_share else average(*given)
-                    metric = name + "_percent" * is_share
-                    rows.append(row(str(model), str(condition), metric, number))
+                judged_part = part[part[name].notna()]
+                values = judged_part[name]
+                clusters = judged_part.cluster
+                if values.empty:
+                    continue
+                if _is_boolean(frame[name]):
+                    number = rate(values, clusters).percent()
+                    metric = f"{name}_percent"
+                else:
+                    number = average(values, clusters)
+                    metric = name
+                rows.append(row(str(model), str(condition), metric, number))
     return rows
 
 

@@ -48,7 +48,7 @@ LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 
 # Llama takes the fast path, the others take the general path. The last two have a tokenizer like
 # SentencePiece's, and T5 is an encoder-decoder.
-@pytest.fixture(scope="module", params="llama starcoder2 pieces-gemma pieces-t5".split())
+@pytest.fixture(scope="module", params=["llama", "starcoder2", "pieces-gemma", "pieces-t5"])
 def model(request, checkpoint):
     return LocalModel(checkpoint(request.param), batch_size=7)
 
@@ -289,7 +289,7 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
         done = model.generate(requests, SHORT)
         return ["".join(one.id for one in batch) for batch in done]
 
-    assert batches(asked) == batches(asked[::-1]) == "8765 4321 0".split()
+    assert batches(asked) == batches(asked[::-1]) == ["8765", "4321", "0"]
     assert batches(asked[:5]) == ["4321", "0"], "also after a batch was kept"
     longest = len(model.prompt_ids(asked[8][0].text))
     # on the fast path, a batch may have twice as many tokens

@@ -60,7 +60,7 @@ def surroundings(endpoint, monkeypatch):
     endpoint.reset()
 
 
-@pytest.fixture(params="tiny vllm uvicorn".split())
+@pytest.fixture(params=["tiny", "vllm", "uvicorn"])
 def remote(request, tiny, endpoint):
     """Yield a function that loads the tiny model from a server. The server is our own small one,
     vLLM's (in another process) or that of `transformers serve`.
@@ -152,7 +152,7 @@ class UpToAVowel:
     ("ends", "told"),
     [
         ({"stop": ("e",)}, ["e"]),
-        ({"stop": ("@1", "@2", "@3", "@4", "e")}, "@1 @2 @3 @4".split()),
+        ({"stop": ("@1", "@2", "@3", "@4", "e")}, ["@1", "@2", "@3", "@4"]),
         ({"stop_rule": UpToAVowel}, ["#"]),
     ],
 )

@@ -25,7 +25,7 @@ def test_no_two_notebooks_of_the_kit_share_an_artifact():
 
 # the artifact may have the notebook's name or another one
 @pytest.mark.parametrize("artifact", ["counts", "other"])
-@pytest.mark.parametrize("copied", "demo/counts-Copy1 demo/a_long_out else/counts".split())
+@pytest.mark.parametrize("copied", ["demo/counts-Copy1", "demo/a_long_out", "else/counts"])
 def test_a_copy_has_a_place_of_its_own_and_is_no_notebook_of_the_kit(kit, artifact, copied):
     original = kit.notebook("counts", saves(artifact))
     copy = (

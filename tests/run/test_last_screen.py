@@ -27,7 +27,7 @@ def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left
     table, rest = artifact.screen_lines(place)
     lines = table.split("\n")
     assert len(lines) == 1 + artifact.MOST_ROWS and len(lines[0]) <= artifact.WIDTH
-    assert lines[0].split()[:4] == "model condition valid_percent other_0_percent".split()
+    assert lines[0].split()[:4] == ["model", "condition", "valid_percent", "other_0_percent"]
     assert lines[1].split()[:2] == ["model0", "all"]
     assert rest.startswith("... 2 more lines and ") and rest.endswith(f"more metrics: {place}")
 

@@ -288,7 +288,7 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = downloads.find("starcoder2-3b").revision
     assert len(pin) == 40
     assert downloads.pinned_name("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
-    for name in "bigcode/starcoder2-3b@main google/codegemma-2b nobody/nothing".split():
+    for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert downloads.pinned_name(name) == name
     models = "['bigcode/starcoder2-3b?chat=true', mini-small, openai:x]"
     given = job("table1_base_models", "paper", models=models).values["models"]
@@ -394,7 +394,7 @@ def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_pa
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "module.py").touch()
     (tmp_path / "file.py").touch()
-    modules = "networkx networkx.algorithms.shortest_paths json.decoder os.path".split()
+    modules = ["networkx", "networkx.algorithms.shortest_paths", "json.decoder", "os.path"]
     for name, fitting in [
         ("own/snippets", modules),
         ("own/package", [*modules, "networkx==3.4", "./folder"]),

@@ -185,7 +185,7 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
 
 def test_a_list_names_each_notebook_and_its_question(kit):
     kit.notebook("counts")
-    assert kit.said("list").split() == "demo/counts A claim".split()
+    assert kit.said("list").split() == ["demo/counts", "A", "claim"]
     assert "the notebook is 'other'; it must be" in kit.said("list other", 2)
 
 
@@ -220,7 +220,7 @@ def test_judgements_of_published_answers_never_enter_the_stores_of_a_cold_run(ki
 def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     log = str(kit.root / "log")
     sleep = "import time\ntime.sleep(0.2)"
-    for name in "b first speed tools".split():
+    for name in ("b", "first", "speed", "tools"):
         note = f"open({log!r}, 'a').write('{{}}{name} ')"
         kit.notebook(name, note.format("+"), sleep, note.format("-"))
     (kit.root / "notebooks/order.yaml").write_text(

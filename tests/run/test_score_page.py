@@ -14,7 +14,7 @@ GIVEN = "calls.jsonl", "answers.jsonl", "functions.jsonl"
 PARTS = re.split(r"^## .*$", PAGE, flags=re.MULTILINE)[1:]
 
 
-@pytest.mark.parametrize("part", PARTS, ids="cloudapi ds1000 toolgen".split())
+@pytest.mark.parametrize("part", PARTS, ids=["cloudapi", "ds1000", "toolgen"])
 def test_the_examples_print_what_the_page_shows(part, score, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
@@ -22,7 +22,7 @@ def test_the_examples_print_what_the_page_shows(part, score, tmp_path, monkeypat
         (tmp_path / "shop").mkdir()
         (tmp_path / "shop" / "prices.py").write_text(file)
     lines, command, shown = (
-        next(text for kind, text in blocks if kind == wanted) for wanted in "json sh text".split()
+        next(text for kind, text in blocks if kind == wanted) for wanted in ("json", "sh", "text")
     )
     assert lines.count("\n") == 3
     _, _, what, *words = shlex.split(command)

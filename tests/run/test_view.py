@@ -102,7 +102,7 @@ def index(kit, name="page"):
 def test_of_the_names_that_a_tool_offered_the_one_taken_comes_first():
     asked = {"step": 0, "begun": "o", "offered": ("first", "on", "one"), "failure": ""}
     done = Completion("a", 0, "x.one = 2", ("x.o", "ne", " = 2"), (1, 2, 3), None, "eos", 3)
-    assert offer_fields(done, asked) == (0, 3, "one first on".split(), "", "one")
+    assert offer_fields(done, asked) == (0, 3, ["one", "first", "on"], "", "one")
 
 
 @pytest.mark.parametrize("name", ["sums", "'{copy}'"])
@@ -154,7 +154,7 @@ def test_two_runs_are_paired_by_task(ran, kit):
         line for line in said.split("\n") if "no doc" in line
     ).split()
     # two of six tasks are lost, and one is gained
-    assert line[:8] == "small no document all 6 66.7 50 -16.7".split()
+    assert line[:8] == ["small", "no", "document", "all", "6", "66.7", "50", "-16.7"]
     assert (lost, gained, p) == ("2", "1", "1")
 
 
@@ -283,7 +283,7 @@ def test_policies_are_compared_each_with_its_run_s_threshold_and_precision(calle
     assert (line.first_percent, line.second_percent) == pytest.approx((250 / 3, 100))
     assert (line.better_in_first, line.better_in_second) == (0, 1)
     by_class = table[table["class"] != "all"]
-    assert [*by_class["class"]] == "a b c".split() and [*by_class.change] == [50, 0, 0]
+    assert [*by_class["class"]] == ["a", "b", "c"] and [*by_class.change] == [50, 0, 0]
 
 
 def test_a_comparison_ends_with_the_numbers_that_changed_and_where_all_are(called, kit):
@@ -291,7 +291,7 @@ def test_a_comparison_ends_with_the_numbers_that_changed_and_where_all_are(calle
     called(37.5, threshold=0.7)
     said = kit.said(f"compare calls~1 calls -o '{kit.root}/compared.csv'")
     table = pd.read_csv(kit.root / "compared.csv")
-    assert table["change ci_low ci_high".split()].dtypes.eq(float).all()
+    assert table[["change", "ci_low", "ci_high"]].dtypes.eq(float).all()
     assert "calls small   dag/all valid_percent 12.5 37.5" in said
     *_, files, _, _ = said.split("\n")
     assert [Path(file).read_text() for file in re.findall(r"/\S.*?\.csv", files)] == [

@@ -468,8 +468,8 @@ _QUOTED = re.compile(r"(?: {0,3}> ?)*")  # blockquote markers (Section 5.1)
 # the indentation, and perhaps the marker of a list item, before an opening fence
 _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
 # labels after an opening fence
-PYTHON = "python python3 py py3 ipython ipython3 sage cython".split()
-NOT_CODE = "bash sh shell zsh console text txt plaintext output".split()
+PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
+NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
 
 
 def visible(text: str) -> str:

@@ -49,7 +49,7 @@ from lookuplab.models.tokens import (
     continuations,
 )
 
-DTYPES = "float32 bfloat16 float16".split()
+DTYPES = ("float32", "bfloat16", "float16")
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 

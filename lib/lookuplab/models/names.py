@@ -29,7 +29,7 @@ FORMS = (
     | dict.fromkeys("extra quantization_config".split(), ((dict,), "a JSON object"))
 )
 # options whose values are always text, even if they look like numbers (?revision=2024)
-TEXTS = "revision tokenizer key_variable dtype attn_implementation".split()
+TEXTS = ("revision", "tokenizer", "key_variable", "dtype", "attn_implementation")
 
 
 def load(name: str, **options: Any) -> "Model":
@@ -145,7 +145,7 @@ def mini_models() -> dict[str, Path]:
     CloudAPIBench come first, then those for ToolGen, then those that answer data-science questions.
     Each group is sorted by name.
     """
-    parts = "models toolgen questions".split()
+    parts = ("models", "toolgen", "questions")
     folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 

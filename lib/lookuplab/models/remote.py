@@ -216,7 +216,7 @@ class RemoteModel:
                 failures.append(UserError(form))
             return []
 
-        with ThreadPool(min(self.parallel, len(requests), 1024)) as pool:
+        with ThreadPool(min(self.parallel, len(requests) or 1, 1024)) as pool:
             answers = pool.imap_unordered(ask, requests)
             for _ in requests:
                 try:

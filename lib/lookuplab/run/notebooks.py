@@ -472,6 +472,14 @@ class Job:
         return [named.text for named in self.named_texts() if named.is_model]
 
 
+def _folder(material: str) -> str:
+    """Return the name of the folder for the figures about a package, repository or corpus. For a
+    path, the name has a digest of the whole path, because A/src and B/src have the same last part.
+    """
+    name = Path(material).name
+    return f"{name}-{paths.digest(material)[:8]}" if material.startswith("/") else name
+
+
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None = None) -> Job:
     """Return the job that runs a notebook under a profile. The job's parameters have the names and
     types that the notebook declares.
@@ -516,9 +524,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, Any] | None =
         figures = paths.RUNS / "copies" / notebook.name
         output = figures / profile.name / f"{notebook.id}.ipynb"
     if is_own and notebook.paper == "own":  # each material has its own figures and executed copy
-        named = [parameters[name] for name in _MATERIALS if name in profile.given][:1]
-        # two folders may have the same name (A/src, B/src)
-        material = [Path(one).name + f"-{paths.digest(one)[:8]}" * one.startswith("/") for one in named]
+        material = [_folder(parameters[name]) for name in _MATERIALS if name in profile.given][:1]
         figures = figures.joinpath(*material)
         output = paths.RUNS.joinpath("own", *material, profile.name, f"{notebook.id}.ipynb")
     return Job(notebook, profile, parameters, output, figures, tuple(notes))

@@ -43,10 +43,10 @@ def test_only_code_is_counted():
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 122_395),
+        ("lib", 123_077),
         ("notebooks", 34_969),
         ("data/recipes", 26_971),
-        ("tests", 112_584),
+        ("tests", 112_593),
         ("data/paper", 0),
         ("docs", 1_772),
     ],

@@ -70,6 +70,7 @@ def root(tmp_path):
         ("foo(1).a[i].b", "foo foo().a i foo().a[].b"),  # keys leave out arguments and subscripts
         ("c = (a or b).c\nd(c)", "a b ().c d"),
         ("x = f(k=v)\nfrom m import n\nself.y = 1\nself.z += 1", "f v self self self.z"),
+        ("f'a{b!r}c{d.e:f}'", "b d d.e"),  # the text of an f-string has no names
         ("n.o\n(a)", "n n.o a"),  # an expression does not continue on the next line
         ("f(self.items(\n    self.z[", "f self self.items self self.z"),
     ],

@@ -113,7 +113,8 @@ def test_a_body_is_scored_as_if_it_stood_at_the_margin():
 
 
 def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle():
-    assert identifiers("if a.b(c, 'd'):  # e\n    return f'{g}' + h") == ["a", "b", "c", "g", "h"]
+    text = "if a.b(c, 'd'):  # e\n    return f'{g!r}i{h:j}'"
+    assert identifiers(text) == ["a", "b", "c", "g", "h"]
     assert identifiers("for x in self.items(\n    y[z") == ["x", "self", "items", "y", "z"]
 
 

@@ -92,6 +92,8 @@ LEAST_FUNCTIONS = 5
 # By the rules of the packages, pylint's messages on the next lines after a function also count
 # against the function: the next BEYOND lines in package-2024, only the next line in package-2023.
 BEYOND = 2
+# increase it whenever ``similarity.expressions`` would find other uses in the same text
+USES_VERSION = 2
 
 
 def held_out_functions(
@@ -290,7 +292,7 @@ class ToolGen(Benchmark[Original]):
             at = f"{within_imports(task.root / task.file)}:{task.line}"
             # This key does not contain the prediction, so Jedi finds the dependencies of an
             # original only once for all predictions.
-            uses = judgement_key("dependencies", at, digest, text=text)
+            uses = judgement_key("dependencies", at, digest, text=text, uses=USES_VERSION)
             if not self.rules.is_package:
                 questions[uses] = task.root, task.file, dependencies_of, text, location
             version: int | str = CHECK_VERSION

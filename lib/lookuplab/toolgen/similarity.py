@@ -34,7 +34,15 @@ from lookuplab.paths import hashed
 from lookuplab.scoring.rates import Array
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.rules import MARK, PAPER_RULES, Rules
-from lookuplab.toolgen.source import Location, Token, code_tokens, is_name, leaves, reindent, tokens
+from lookuplab.toolgen.source import (
+    Location,
+    Token,
+    code_tokens,
+    is_identifier,
+    leaves,
+    reindent,
+    tokens,
+)
 
 # 1. Texts and words
 
@@ -444,7 +452,7 @@ def identifiers(text: str) -> list[str]:
     """Return all identifiers in a text, with repetitions. Strings and comments contain no
     identifiers, except for the expressions in f-strings.
     """
-    return [leaf.value for leaf in leaves(text) if is_name(leaf.value)]
+    return [leaf.value for leaf in leaves(text) if is_identifier(leaf)]
 
 
 def similarities(
@@ -520,7 +528,7 @@ def expressions(text: str) -> list[Token]:
             start = opening.pop()
             if start - 1 in keys and value != "}":
                 keys[at] = keys[start - 1] + BRACKETS[value] + value
-        elif is_name(value):
+        elif is_identifier(leaf):
             keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
             if leaf.search_ancestor("import_name", "import_from"):
                 continue

@@ -193,6 +193,12 @@ def is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
+def is_identifier(leaf: Leaf) -> bool:
+    """Return whether a leaf is an identifier. In ``f"{x!r} to {y:d}"``, only x and y are."""
+    kinds = {leaf.type, leaf.parent and leaf.parent.type}
+    return is_name(leaf.value) and kinds.isdisjoint(("fstring_string", "fstring_conversion"))
+
+
 # 2. The place of a function
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef

@@ -29,7 +29,7 @@ from lookuplab.results import provenance
 from lookuplab.run.cli import claim
 from lookuplab.run.runner import surroundings
 from lookuplab.stackoverflow import grader
-from lookuplab.toolgen import analysers, jedi_tool, marking, success
+from lookuplab.toolgen import analysers, evaluation, jedi_tool, marking, success
 
 STORES: tuple[type[AnswerStore], ...] = (
     CompletionStore,
@@ -79,7 +79,11 @@ def conditions() -> dict[str, dict[str, Any]]:
     models = {name: model_hash(folder) for name, folder in mini_models().items()}
     return {
         "completions": {"version": DECODING_VERSION, "tool": jedi_tool.TOOL_VERSION, **models},
-        "judgements": {**judging, "check": success.CHECK_VERSION},
+        "judgements": {
+            **judging,
+            "check": success.CHECK_VERSION,
+            "dependencies": evaluation.USES_VERSION,
+        },
         "marks": {**judging, "tool": jedi_tool.TOOL_VERSION, "marking": marks},
         "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
     }
@@ -95,13 +99,13 @@ def about() -> dict[str, Any]:
 
 def changed_kinds(store: str) -> Collection[str]:
     """Return the kinds of rows (for completions, the models) that may be different now, because the
-    store's conditions have changed since the record was made. If only models have changed, return
-    these models. After any other change, return all kinds.
+    store's conditions have changed since the record was made. If all changed conditions are named
+    after kinds, as the models are, return these kinds. After any other change, return all kinds.
     """
     told = about()
     now = conditions()[store]
     was, kinds = told["conditions"][store], told["rows"][store]
-    changed = [name for name in was if was[name] != now.get(name)]
+    changed = [name for name in {*was, *kinds} if was.get(name) != now.get(name)]
     return changed if kinds.keys() >= set(changed) else kinds
 
 

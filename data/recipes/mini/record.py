@@ -70,7 +70,7 @@ def write(stores: Path) -> None:
         "rows": counts,
         "conditions": audit.conditions(),
     }
-    paths.write_lines(record.folder() / "about.json", [json.dumps(told, indent=1, sort_keys=True)])
+    paths.write_lines(record.folder() / "about.json", [json.dumps(told, indent=0, sort_keys=True)])
     write_manifest()
 
 

@@ -163,7 +163,7 @@ def judged(
             f"<|endoftext|> and are judged with it (the first: task {special[0]}): generate them "
             "again without special tokens, or cut these tokens off"
         )
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True):
         row = {
             "id": task.id,

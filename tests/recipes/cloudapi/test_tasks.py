@@ -6,7 +6,7 @@ import pandas
 from doors import refused
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import ApiIndex, load_index
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.cloudapi.tasks import COMPOSITION
 from lookuplab.paths import json_lines
 from recipes.cloudapi import tasks
@@ -42,3 +42,10 @@ def test_the_public_counts_are_what_the_repositories_add_up_to():
     ]
     counts = pandas.DataFrame(rows).reindex(columns=names.unique()).fillna(0)
     assert [*table.count_name] == [*counts.sum()[names]]
+
+
+def test_another_version_is_accepted_and_another_number_is_not():
+    names = "read_u16", "read_u16_v2", "read_u32"
+    specs = [ApiSpec("p", "m", "c", name, ()) for name in names]
+    accepted = tasks.acceptable_targets(specs[0], ApiIndex(specs))
+    assert accepted == (specs[0].id, specs[1].id)

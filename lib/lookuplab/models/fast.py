@@ -235,7 +235,7 @@ class Packed:
         size, columns = self.parts.size, self.columns
         owners = torch.arange(len(at) * heads).view(-1, heads, 1)  # (slots, key/value heads, 1)
         dimensions = owners * size + torch.arange(size)
-        self.key_cells = (dimensions * columns + at[:, None, None]).flatten()
+        self.key_cells = torch.arange(len(at)), at
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
         # The attention scores of a query head are a weighted sum of rows of the key cache. There is
         # one row for each dimension, and its weight is the query's number in that dimension.
@@ -363,7 +363,8 @@ class Packed:
         each slot. Store the token's key and value in the layer's cache.
         """
         keys, values = self.cache[layer]
-        keys.view(-1).scatter_(0, self.key_cells, key.flatten())
+        # (slots, columns, heads, head size); ``scatter_`` would take 1.4 times as long
+        keys.permute(0, 3, 1, 2)[self.key_cells] = key
         values = values.view(-1, value.shape[2]).index_copy_(
             0, self.value_rows, value.flatten(0, 1)
         )

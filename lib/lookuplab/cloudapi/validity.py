@@ -304,8 +304,8 @@ def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> 
             default=inspect.Parameter.empty if p.required or "VAR_" in p.kind else None,
         )
         for at, p in enumerate(parameters)
-        # If no positional argument reaches an optional positional-only parameter, a keyword of its
-        # name goes to **kwargs; before Python 3.13, ``bind`` rejects such a keyword.
+        # If an optional positional-only parameter is not filled by position, a keyword argument
+        # with its name goes to **kwargs. Before Python 3.13, ``Signature.bind`` rejects it.
         if at < positional or p.required or p.kind != "POSITIONAL_ONLY"
     ]
     # inspect.Signature raises ValueError unless the parameters are sorted by kind

@@ -323,7 +323,8 @@ def top_two(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the two largest scores of each row and their tokens, each of the shape (rows, 2).
 
     The result is that of ``topk``, which takes twice as long on a CPU. Here the vocabulary is split
-    into groups of GROUP tokens, and ``topk`` searches only the two groups with the largest scores.
+    into groups of GROUP tokens, which are ranked by their highest score. The first two groups must
+    contain the two largest scores, so ``topk`` searches only these.
     """
     rows, vocabulary = scores.shape
     apart = vocabulary // GROUP  # tokens of one group are this far apart
@@ -346,8 +347,8 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
     """
     ranked, order = chances.topk(min(LIKELIEST, chances.shape[-1]))
     kept, cut, margin = _cut(chances, ranked, order, top_p)
-    # The likeliest tokens do not suffice if none of them is cut. ``topk`` returns equally likely
-    # tokens in any order, which matters if only some of them are cut.
+    # If ``top_p`` cuts none of these tokens, more tokens may have to be kept. ``topk`` returns tied
+    # tokens in any order, which matters only if the cut falls within a tie.
     tied = (cut[:, 1:] != cut[:, :-1]) & (ranked[:, 1:] == ranked[:, :-1])
     unsure = (~cut[:, -1] | tied.any(-1)).nonzero()[:, 0]
     if len(unsure):  # sorting the whole vocabulary takes ten times as long

@@ -99,8 +99,8 @@ def about() -> dict[str, Any]:
 
 def changed_kinds(store: str) -> Collection[str]:
     """Return the kinds of rows (for completions, the models) that may be different now, because the
-    store's conditions have changed since the record was made. If all changed conditions are named
-    after kinds, as the models are, return these kinds. After any other change, return all kinds.
+    store's conditions have changed since the record was made. If every changed condition has the
+    name of a kind, as each model's does, return only these kinds. Otherwise return all kinds.
     """
     told = about()
     now = conditions()[store]

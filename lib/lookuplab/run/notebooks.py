@@ -473,8 +473,9 @@ class Job:
 
 
 def _folder(material: str) -> str:
-    """Return the name of the folder for the figures about a package, repository or corpus. For a
-    path, the name has a digest of the whole path, because A/src and B/src have the same last part.
+    """Return the name of the folder for the figures about a package, repository or corpus. If this
+    is a path, the folder's name includes a digest of the whole path, because paths such as A/src
+    and B/src have the same last part.
     """
     name = Path(material).name
     return f"{name}-{paths.digest(material)[:8]}" if material.startswith("/") else name

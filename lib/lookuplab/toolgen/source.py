@@ -355,7 +355,7 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
     for text in texts + fenced[-1:]:
         yield text
-        # comments may have any indentation, but belong to the function only if code of it follows
+        # a comment may have any indentation, but belongs to the function only if more code follows
         for whole in re.finditer(
             rf"^([ \t]*){name}.*(?:(?:\n[ \t]*(?:#.*)?)*\n\1[ \t)\]}}].*)*\s*", text, re.M
         ):

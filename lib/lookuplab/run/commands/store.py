@@ -64,7 +64,7 @@ def merge(stores: tuple[Path, ...], *, output: Path | None = None) -> None:
 
 def completions_file_of(place: Path) -> Path:
     """Return the path of a store's file of completions. ``place`` is the file or its folder. A
-    place that does not exist counts as a folder if its name has no suffix.
+    path that does not exist counts as a folder if its name has no file extension.
     """
     place = paths.expand_path(place).absolute()
     is_folder = place.is_dir() or not (place.suffix or place.exists())

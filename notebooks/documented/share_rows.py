@@ -124,8 +124,8 @@ def share_rows(
 
 def worth_from(saved: pd.DataFrame, model: str) -> str:
     """Return in words the share from which the specification is worth its tokens, for example "from
-    share 1/4 on". From this share on, validity gains significantly more per token from the lines
-    that the specification adds to the name than from the name alone.
+    share 1/4 on". The specification is the API's name and further lines. It is worth its tokens if,
+    per token, the further lines raise validity significantly more than the name does.
 
     Return "at no share" if there is no such share, and "" if the model was not tested with names.
     """

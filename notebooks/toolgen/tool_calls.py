@@ -56,9 +56,9 @@ def questions_of(made: Generations) -> pd.DataFrame:
     - ``names``: how many suggestions begin with the part of the name that was already written
     - ``chosen``: the name that the answer has after the call, or ""
     - ``offered``: whether the tool offered the chosen name. It is also true if the call did not
-      constrain the answer, because no suggestion that begins with the part already written can be
-      written in the model's tokens, or because there is no such suggestion. A name that the token
-      limit cuts off counts as offered if it is the beginning of an offered name.
+      constrain the answer: then no suggestion begins with the part already written, or none that
+      does can be written in the model's tokens. A name that the token limit cuts off counts as
+      offered if it is the beginning of an offered name.
     - ``right``: whether the original's body contains the chosen name anywhere. Positions cannot be
       compared once the answer and the original differ.
     """

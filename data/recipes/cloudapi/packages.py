@@ -1,7 +1,7 @@
 """Builds an API index, frequencies and tasks for a Python package of your own, in place of AWS and
 Azure. The files have the same formats as the committed files for the clouds.
 
-A call is valid iff it binds to the signature that Python reports. The module ``offered`` decides
+A call is valid if it binds to the signature that Python reports. The module ``offered`` decides
 which names are public.
 """
 
@@ -122,7 +122,7 @@ def main(
     PACKAGE is an import name (networkx, or a part of it: networkx.algorithms), the folder of a
     package, or a release (networkx==3.4), which is downloaded and not installed. The package is
     imported in a separate process. The command writes index.jsonl.xz, documentation.jsonl.xz,
-    frequencies.csv and tasks.jsonl. A call is valid iff it binds to the signature that Python
+    frequencies.csv and tasks.jsonl. A call is valid if it binds to the signature that Python
     reports. The command prints how many APIs cannot be read or cannot be used in a task, by reason.
 
     \b

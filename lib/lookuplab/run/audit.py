@@ -98,9 +98,10 @@ def about() -> dict[str, Any]:
 
 
 def changed_kinds(store: str) -> Collection[str]:
-    """Return the kinds of rows (for completions, the models) that may be different now, because the
-    store's conditions have changed since the record was made. If every changed condition has the
-    name of a kind, as each model's does, return only these kinds. Otherwise return all kinds.
+    """Return the kinds of rows that may be different now, because the store's conditions have
+    changed since the record was made. For completions, the kinds are the models. A condition that
+    has the name of a kind concerns only this kind. If a changed condition has another name, return
+    all kinds.
     """
     told = about()
     now = conditions()[store]

@@ -151,10 +151,10 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = TEST_FUNCTIO
     """Return DS-1000's own program for testing a solution. The program ends without an exception if
     and only if the solution is correct.
 
-    The program's ``imports`` are the third-party imports that run before the solution's first line,
-    in the context itself and in the text around the solution; a server may run them in advance. A
-    plain import of each package comes first, because many problems share these imports. ``parts``
-    are the functions of the test to run; an analysis of failures runs only one of them.
+    The program's ``imports`` are the third-party imports that run before the solution's first line.
+    They stand in the context itself and in the text around the solution. A server may run them in
+    advance. A plain import of each package comes first, because many problems share these imports.
+    ``parts`` are the functions of the test to run. An analysis of failures runs only one of them.
     """
     calls = [
         f"{part}(code)\n"

@@ -308,7 +308,7 @@ class ToolConstraint:
 
 
 def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:
-    """Return the probability of the most likely of ``tokens``."""
+    """Return the highest probability among ``tokens``."""
     return (logits[tokens].max() - logits.logsumexp(-1)).exp().item()
 
 

@@ -213,7 +213,7 @@ def sentence(place: Path) -> str:
 
 def alternative(title: str, told: str) -> str:
     """Return the alternative text of a picture, for readers who cannot see the picture. The text is
-    the beginning of ``told``, the notebook's result: about 300 characters (see ``split_text``),
+    the beginning of ``told``, the notebook's result: about 200 characters (see ``split_text``),
     without intervals, sample sizes and Markdown. If ``told`` is "", return the notebook's
     ``title``.
     """
@@ -231,13 +231,13 @@ def as_list(text: str) -> str:
 
 
 def split_text(text: str) -> list[str]:
-    """Split a text into parts of at most 300 characters. The text is cut only after sentences
+    """Split a text into parts of at most 200 characters. The text is cut only after sentences
     and semicolons, so a part with a long sentence may be longer.
     """
     found: list[str] = []
     # do not split within parentheses: the next parenthesis must not be a closing one
     for part in re.split(r"(?<=[.;]) (?![^(]*\))", text):
-        if found and len(found[-1]) + len(part) < 300:
+        if found and len(found[-1]) + len(part) < 200:
             found[-1] += f" {part}"
         else:
             found.append(part)

@@ -1,17 +1,18 @@
-"""Tests that the page on your own material names notebooks, parameters, commands and options that
-exist.
+"""Tests that the commands on the pages of docs, above all on the page on your own material, name
+notebooks, parameters and options that exist, with values that the notebooks accept.
 """
 
 import re
 import shlex
 from importlib import import_module
+from itertools import pairwise
 
 import pytest
 from doors import call
 
 from lookuplab import paths
 from lookuplab.run import notebooks
-from lookuplab.run.cli import cli
+from lookuplab.run.cli import cli, pairs
 
 PAGE = (paths.ROOT / "docs" / "own.md").read_text(encoding="utf-8")
 LINES = "".join(re.findall(r"(?ms)^```sh\n(.*?)^```$", PAGE)).splitlines()
@@ -32,6 +33,19 @@ def test_every_command_and_option_exists_and_every_parameter_belongs_to_its_note
     assert not done.exit_code, done.output
     given = {words[at + 1].partition("=")[0] for at, word in enumerate(words) if word == "-p"}
     assert not given or given <= notebooks.find(words[1]).parameters.keys()
+
+
+def test_every_notebook_accepts_the_values_that_a_page_gives_it():
+    pages = [*paths.ROOT.glob("docs/*.md"), *paths.NOTEBOOKS.glob("*/README.md")]
+    texts = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    for line in re.findall(r"lookuplab run (?!NOTEBOOK|X)\w[^`\n]+", texts):
+        name, *options = shlex.split(line, comments=True)[2:]
+        given = [*pairwise(options)]
+        values = [value for flag, value in given if flag == "-p"]
+        notebook = notebooks.find(name)
+        profile = notebooks.load_profile(dict(given).get("--profile", notebook.home))
+        job = notebooks.plan(notebook, profile, pairs(values))
+        assert not [*notebooks.senseless_values(job)], line
 
 
 def test_it_shows_what_a_recipe_prints():

@@ -141,7 +141,7 @@ run counts --profile mini.yaml
 run counts --profile parameter.yaml
     the parameter is 'task'; it must be tasks
 run counts -p models=
-    demo/counts: parameter 'models' names no model
+    demo/counts: no parameter names a model
 run counts -p models=[mini-small,mini-small]
     demo/counts: parameter 'models' names 'mini-small' 2 times
 run counts -p 'models=http://h:1/v1#m?extra={"api_key":"1"}'

@@ -325,8 +325,10 @@ def screen_lines(file: Path) -> Iterator[str]:
         if len(text.partition("\n")[0]) <= WIDTH:
             break
     yield text
-    counts = {"lines": len(table) - len(part), "metrics": len(table.columns) - shown_metrics}
-    if more := [f"{count} more {what}" for what, count in counts.items() if count]:
+    counts = {"line": len(table) - len(part), "metric": len(table.columns) - shown_metrics}
+    if more := [
+        f"{count} more {what}{'s' if count > 1 else ''}" for what, count in counts.items() if count
+    ]:
         yield f"... {' and '.join(more)}: {file}"
 
 

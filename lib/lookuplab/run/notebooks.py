@@ -56,6 +56,11 @@ LEAST = {
     ("own/package", "per_class"): 1,
     ("own/snippets", "shown"): 1,
 }
+# (notebook, parameter) of lists that may be empty; so may lists of models
+MAY_BE_EMPTY = {
+    ("stackoverflow/fig3_pass_at_k", "arms"),
+    ("stackoverflow/fig4_perturbation_robustness", "closely"),
+}
 # parameters that name the user's code or documents, which a notebook in the folder `own` examines
 _MATERIALS = ("repository", "package", "corpus")
 # parameters whose value, if it is a path, is a folder with Python modules
@@ -373,7 +378,7 @@ def profile_with_figures(name: str) -> Profile:
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
             f"no figures of profile {name!r} yet: `lookuplab run` and `lookuplab reproduce` make "
-            "them"
+            "them, without other values of -p"
         )
     return made
 
@@ -560,8 +565,8 @@ def problems(job: Job) -> Iterator[str]:
         from lookuplab.results.paper import unknown_roles  # reads tables, which takes time
 
         yield from unknown_roles(roles, [job.notebook.paper])
-    if "models" in job.values and not job.models():
-        yield "parameter 'models' names no model: name at least one"
+    if any(map(_MODELS.search, job.values)) and not job.models():
+        yield "no parameter names a model: name at least one"
     yield from senseless_values(job)
     models = Counter(map(table_name, set(job.models())))
     for name, count in models.items():
@@ -648,7 +653,9 @@ def senseless_values(job: Job) -> Iterator[str]:
         value = job.values.get(name)
         items = value if isinstance(value, list) else [value]
         declared = job.notebook.parameters.get(name)
-        if not items and declared and name != "models":  # see ``problems``
+        # ``problems`` checks whether the job has a model at all
+        may_be_empty = _MODELS.search(name) or (job.notebook.id, name) in MAY_BE_EMPTY
+        if not items and declared and not may_be_empty:
             yield f"parameter {name!r} is empty: give at least one value"
         least = LEAST.get((job.notebook.id, name), 0)
         # the comparison also rejects NaN and infinity

@@ -160,7 +160,7 @@ def broken_pairs(file: Path, count: int) -> Iterator[str]:
             asked[kind(line)] += 1
             if not line["right"]:
                 pairs.append(line)
-    yield "Right without a document, and wrong with one:\n"
+    yield "Right without a document, and wrong with one:" + ("\n" if pairs else " none")
     for key, count_of in Counter(map(kind, pairs)).most_common():
         yield f"- {key}: {count_of} of the {asked[key]} tasks that are right without a document"
     for _ in range(min(count, len(pairs))):

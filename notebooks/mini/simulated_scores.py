@@ -2,10 +2,10 @@
 (interval_coverage.ipynb). Each score is simulated under two conditions, for the same functions or
 queries.
 
-A sampler takes ``sizes``, (clusters,), the number of functions in each cluster; the number of
-``draws``; and the ``correlation``, the part of the variance that is between clusters. It returns
-the counts from which the score is computed, (draws, clusters, condition, count), summed over the
-functions of a cluster.
+A sampler has three arguments: ``sizes``, of shape (clusters,), is the number of functions in each
+cluster; ``draws`` is the number of draws; ``correlation`` is the part of the variance that lies
+between clusters. A sampler returns the counts from which the score is computed, summed over the
+functions of each cluster, in the shape (draws, clusters, condition, count).
 """
 
 from collections.abc import Callable, Sequence

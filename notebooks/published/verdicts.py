@@ -70,8 +70,8 @@ def judge(models: Sequence[str] = ()) -> pd.DataFrame:
 def verdicts_on(
     problems: Sequence[Problem], answers: Sequence[dict[str, Any]], grader: Grader
 ) -> pd.DataFrame:
-    """Judge answers in the format of DS-1000's authors, with an id and ``code``. Return LABELS,
-    ``passed``, ``cause`` and ``repaired`` for each.
+    """Judge answers in the format of DS-1000's authors, with an id and ``code``. Return a row for
+    each, with the columns LABELS, ``passed``, ``cause`` and ``repaired``.
     """
     tasks = {problem.id: problem for problem in problems}
     ids = [str(one["id"] if "id" in one else one["metadata"]["problem_id"]) for one in answers]

@@ -42,8 +42,8 @@ def mark_rows(model: str, condition: str, tokens: pd.DataFrame) -> Rows:
     """Return the means of ``mark_probabilities`` over tokens, as the conditions
     ``<condition>/marked`` and ``<condition>/unmarked``.
 
-    The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over
-    the functions.
+    The metrics are ``mark_probability_percent`` and ``mark_written_percent``. Their
+    intervals treat each function as a cluster.
     """
     return [
         row(

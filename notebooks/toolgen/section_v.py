@@ -1,6 +1,6 @@
 """Computes numbers of Section V beyond Tables II and III: the errors that the tool prevents, how
-many bodies fail only because of false alarms, the errors of unfinished answers, and by how much
-the tool raises dependency coverage more than the success rate.
+many bodies fail only because of false alarms, the errors of unfinished answers, and the
+difference between the tool's gain in dependency coverage and its gain in the success rate.
 
 Frames are as in ``table_rows``. Rows are dictionaries like those of ``scoring.rates.row``. If a row
 is about one model of the paper, its condition is the name of that model.

@@ -237,7 +237,7 @@ def drafts(example: DocExample) -> list[Draft]:
 
 
 def origin(example: DocExample) -> Draft:
-    """Return the unperturbed problem of an example, with two inputs that give different values.
+    """Return an unperturbed problem made from an example, with two inputs that give different values.
     Raises an exception if the example gives no such problem. The exception may have any type,
     because the example's code is run.
     """
@@ -308,7 +308,7 @@ def mentioned(text: str, known: Iterable[str]) -> list[str]:
 
 
 def variables(target: str, setup: str) -> list[str]:
-    """Return the variables of a set-up that an expression reads, in the order of the expression."""
+    """Return the variables that a set-up assigns and an expression reads, in the expression's order."""
     return mentioned(target, names(ast.parse(setup), ast.Store))
 
 

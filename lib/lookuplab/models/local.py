@@ -432,7 +432,7 @@ class LocalModel:
                 self.source[0], revision=self.source[1] or "main"
             )
         except (OSError, TypeError) as error:
-            # without its end-of-text tokens, a model would write on after its answer
+            # this file lists the end-of-text tokens, without which the model would not stop
             if isinstance(error.__context__ or error, ValueError | TypeError):
                 raise UserError(
                     f"cannot load model {self.place}: its generation_config.json is damaged"

@@ -428,7 +428,7 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
     """Return the number of weights that the recipe trains, and the number of all weights, for a
     model with this Transformers ``config``. Both follow from the shapes of the weights, so
-    no weights are held in memory. A new token is not counted.
+    no weights are held in memory. The weights of new tokens are not counted.
     """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):

@@ -334,7 +334,7 @@ class JudgedClaim:
 
     @property
     def direction(self) -> str:
-        """Return the verdict on the direction, from all comparisons together."""
+        """Return the verdict on the direction (see this module), from all comparisons together."""
         if not self.is_run:
             return NOT_RUN
         if not self.claim.is_calibrated:
@@ -665,7 +665,7 @@ def _models(rows: Iterable[_Row]) -> list[str]:
 
 def _comparisons(claim: Claim, table: list[_Row]) -> tuple[Comparison, ...]:
     """Return the comparisons of the claim's test, with the numbers in ``table``, the rows of an
-    artifact. Models that have none of the claim's conditions (such as a control) are skipped.
+    artifact. Models without any of the claim's conditions, such as a control model, are skipped.
     """
     metric = claim.test["metric"]
     rows = [row for row in table if row.metric == metric]

@@ -277,7 +277,7 @@ class Side(NamedTuple):
 
 
 def side(name: str) -> Side:
-    """Return the side of a comparison that an argument of `lookuplab compare` names: a file that
+    """Return one side of a comparison. ``name`` is an argument of `lookuplab compare`: a file that
     `lookuplab score` wrote, or a run (see ``judged_answers_file``). Raises UserError if the file or
     run has no judged answers.
     """

@@ -237,9 +237,9 @@ def drafts(example: DocExample) -> list[Draft]:
 
 
 def origin(example: DocExample) -> Draft:
-    """Return an unperturbed problem made from an example, with two inputs that give different values.
-    Raises an exception if the example gives no such problem. The exception may have any type,
-    because the example's code is run.
+    """Return an unperturbed problem, made from an example, with two inputs that give different
+    values. Raises an exception if the example gives no such problem. The exception may have any
+    type, because the example's code is run.
     """
     example = unimported(example)
     lines = [*example.setup]
@@ -308,7 +308,9 @@ def mentioned(text: str, known: Iterable[str]) -> list[str]:
 
 
 def variables(target: str, setup: str) -> list[str]:
-    """Return the variables that a set-up assigns and an expression reads, in the expression's order."""
+    """Return the variables that a set-up assigns and an expression reads, in the order of the
+    expression.
+    """
     return mentioned(target, names(ast.parse(setup), ast.Store))
 
 

@@ -142,15 +142,17 @@ def illustrated(run: Run, text: str) -> str:
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     """Write the executed copy of the last run to ``page``. If there is none, write the notebook
     without outputs. Widgets are left out, and lessons are shown without solutions and hidden tests.
+    Raises UserError if the executed copy is damaged.
     """
-    executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
-    if executed.is_file():
-        source = executed
-        note = f"The executed copy of the last run under the profile {profile.name}"
-    else:
+    source = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
+    note = f"The executed copy of the last run under the profile {profile.name}"
+    if not source.is_file():
         source = notebook.path
         note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"
-    document = nbformat.read(source, as_version=4)
+    try:
+        document = nbformat.read(source, as_version=4)
+    except Exception as error:  # a run that was killed may leave half a file
+        raise UserError(f"{source} is damaged ({error}): run {notebook.id} again") from error
     document.metadata.pop("widgets", None)
     for cell in document.cells:
         for pattern, shown in _FOR_TEACHERS.items():

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from doors import refused
 
@@ -46,8 +47,10 @@ def frame(model):
 
 
 def test_a_model_is_asked_every_task_and_each_completion_is_judged(frame):
-    names = "model id cluster sample completion finish_reason decade right length"
-    assert list(frame) == names.split()
+    assert (
+        list(frame)
+        == "model id cluster sample completion finish_reason decade right length".split()
+    )
     assert [*zip(frame.id, frame["sample"], frame.completion, frame.right, strict=True)] == [
         *(("t1", 0, "2", True), ("t1", 1, "", False), ("t2", 0, "4", True)),
         *(("t2", 1, "", False), ("t11", 0, "22", True), ("t11", 1, "", False)),
@@ -120,7 +123,9 @@ def test_a_boolean_that_is_missing_somewhere_is_still_a_share(frame):
 @pytest.mark.parametrize(
     ("judge", "words"),
     [
-        (lambda *_: None, "judge must return a dict"),
+        (lambda *_: {"right": {1}}, "judge must return a dict"),
+        (lambda *_: {"right": True, "why": b""}, "each a boolean, number, text, null or list"),
+        (lambda *_: exit(), "judging task 't1': SystemExit"),
         (lambda *_: {"id": 1}, "columns other than id"),
         (lambda *_: {"model": "m"}, "columns other than .*, model, and"),
         (
@@ -134,6 +139,20 @@ def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, mon
     monkeypatch.setattr(Doubling, "judge", judge)
     with refused(words):
         evaluate(model, Doubling(), store=False)
+
+
+def test_a_wrong_judgement_is_found_before_the_next_completion_is_judged(model, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Doubling, "judge", lambda *given: asked.append(given))  # returns None
+    with refused("judge must return a dict"):
+        evaluate(model, Doubling(), store=False)
+    assert len(asked) == 1
+
+
+def test_booleans_of_numpy_become_those_of_python_which_json_knows(model, monkeypatch):
+    right = {"2": np.bool_(True)}.get
+    monkeypatch.setattr(Doubling, "judge", lambda *given: {"right": right(given[-1].text)})
+    assert evaluate(model, Doubling(), store=False).right[0] is True
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from lookuplab.models import completions
 from lookuplab.models.names import ADAPTER, base_of, split_options
 from lookuplab.models.store import AnswerStore
 from lookuplab.results import claims
-from lookuplab.results.artifact import read_csv
+from lookuplab.results.artifact import read_csv, read_record
 from lookuplab.results.provenance import convert
 from lookuplab.run import downloads, notebooks
 from lookuplab.run.cli import pairs
@@ -93,6 +93,7 @@ FILES = {
         load_tasks,
     ],
     ".csv": [read_csv],
+    ".json": [read_record],
     ".lock": [locked],
     ".py": [lambda file: extract(file.parent), snippets, read_source],
     ".sqlite": [kept],

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool, is_bool_dtype, is_numeric_dtype
 
@@ -100,21 +101,22 @@ class Benchmark(ABC, Generic[TaskT]):
         """
         return ""
 
-    def judge_all(self, pairs: Pairs[TaskT]) -> list[dict[str, Any]]:
-        """Judge many completions. Return what ``judge`` returns for each completion, in the same
-        order. Override this method if many completions can be judged faster than one at a time: in
-        a pool of sandboxes, with analysers that keep running, or on a Dask cluster.
+    def judge_all(self, pairs: Pairs[TaskT]) -> Iterable[dict[str, Any]]:
+        """Judge many completions. Yield what ``judge`` returns for each completion, in the same
+        order, so that a wrong judgement is found before the next completion is judged. Override
+        this method if many completions can be judged faster than one at a time: in a pool of
+        sandboxes, with analysers that keep running, or on a Dask cluster.
         """
-        judgements = []
         for task, completion in pairs:
             try:
-                judgements.append(self.judge(task, completion))
+                yield self.judge(task, completion)
             except UserError:  # its message already says what to do
                 raise
-            except Exception as error:
-                name = type(error).__name__
-                raise UserError(f"judging task {task.id!r}: {name}: {error}") from error
-        return judgements
+            # SystemExit: the judge may run an answer that calls exit()
+            except (Exception, SystemExit) as error:
+                raise UserError(
+                    f"judging task {task.id!r}: {type(error).__name__}: {error}"
+                ) from error
 
     def for_model(self, model: Model) -> Self:  # noqa: ARG002
         """Return this benchmark, adapted to one model. For example, a chat model may need an
@@ -154,8 +156,9 @@ def judged(
     In a notebook that the kit runs, the rows are also written to a file for `lookuplab view`
     (``append_judged``), with the model and the condition that ``asked`` gives for each pair. If
     completions contain special tokens, a warning is printed. Raises UserError if a judgement is not
-    a dict, has a column ``model`` or a column with one of the names above, or lacks a column that
-    another judgement has. Also raises UserError for a cluster that is not a text.
+    a dict that can be written as JSON, has a column ``model`` or a column with one of the names
+    above, or lacks a column that another judgement has. Also raises UserError for a cluster that is
+    not a text.
     """
     if special := [task.id for task, completion in pairs if SPECIAL.search(completion.text)]:
         say(
@@ -172,16 +175,26 @@ def judged(
             "completion": completion.text,
             "finish_reason": completion.finish_reason,
         }
-        if (
-            not isinstance(columns, dict)
-            or columns.keys() & {"model", *row}
-            or (rows and rows[0].keys() != {*row, *columns})
-            or not isinstance(row["cluster"], str)
-        ):
+        try:
+            columns = {
+                name: value.item() if isinstance(value, np.generic) else value
+                for name, value in columns.items()
+            }
+            json.dumps(columns, ensure_ascii=False).encode()
+            hash(columns.get(benchmark.by))  # raises TypeError for a list
+            is_valid = (
+                not columns.keys() & {"model", *row}
+                and (not rows or rows[0].keys() == {*row, *columns})
+                and isinstance(row["cluster"], str)
+            )
+        except (AttributeError, TypeError, ValueError):
+            is_valid = False
+        if not is_valid:
             raise UserError(
                 f"judge must return a dict of columns other than {', '.join(row)}, model, and the "
-                f"same columns for all completions, and cluster a text; for task {task.id!r} they "
-                f"returned {columns!r:.200} and {row['cluster']!r}"
+                "same columns for all completions, each a boolean, number, text, null or list, "
+                f"and cluster a text; for task {task.id!r} they returned {columns!r:.200} and "
+                f"{row['cluster']!r}"
             )
         rows.append(row | columns)
     if file := log_file(JUDGED):

@@ -160,8 +160,7 @@ FREE = Decoding(temperature=1.0)
 )
 def test_sampling_follows_temperature_and_top_p(decoding, counts):
     logits = LOGITS.repeat(4000, 1)
-    chance = (torch.arange(4000) + 0.5) / 4000
-    tokens, logprobs, _ = choose(logits, logits, chance, decoding)
+    tokens, logprobs, _ = choose(logits, logits, (torch.arange(4000) + 0.5) / 4000, decoding)
     assert tokens.bincount(minlength=4).tolist() == pytest.approx(counts, abs=1)
     # log-probabilities are always given for temperature 1
     torch.testing.assert_close(logprobs, LOGITS[0, tokens])
@@ -182,8 +181,9 @@ def test_sampling_follows_temperature_and_top_p(decoding, counts):
 def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, expected):
     scores = LOGITS.clone()
     scores[:, masked] = -math.inf
-    drawn = torch.tensor([chance]) if decoding.temperature else None
-    margin = choose(LOGITS, scores, drawn, decoding)[2]
+    margin = choose(
+        LOGITS, scores, torch.tensor([chance]) if decoding.temperature else None, decoding
+    )[2]
     assert margin.item() == pytest.approx(expected, abs=1e-6)
 
 
@@ -258,14 +258,19 @@ class Asking:
 def test_while_a_batch_waits_for_a_tool_a_gpu_computes_others(llama, plain, monkeypatch):
     model = LocalModel(llama)
     monkeypatch.setitem(TURNS, "cpu", 4)
-    requests = [(prompt, 0) for prompt in PROMPTS]
-    found = by_request(model.generate(requests, SHORT, partial(Asking, model.work)))
+    found = by_request(
+        model.generate([(prompt, 0) for prompt in PROMPTS], SHORT, partial(Asking, model.work))
+    )
     for key, one in answers(plain, SHORT).items():
         assert found[key].token_ids == one.token_ids
     # Between two tokens of an answer, its own batch makes one forward pass. Each of the three other
     # batches makes one, too, or two if it starts in this time.
-    passes = {one.record[1] - one.record[0] for one in found.values() if one.record[1:]}
-    assert passes == {4, 5, 6, 7}
+    assert {one.record[1] - one.record[0] for one in found.values() if one.record[1:]} == {
+        4,
+        5,
+        6,
+        7,
+    }
 
 
 def test_options_of_transformers_are_passed_on_and_part_of_the_identity(llama, plain, monkeypatch):
@@ -308,6 +313,12 @@ def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
     same = answer(plain, Prompt("cut", plain.tokenizer.decode(ids[10 - CONTEXT :])), decoding)
     assert (done.prompt_tokens, done.prompt_dropped) == (CONTEXT - 10, len(ids) - CONTEXT + 10)
     assert done.token_ids == same.token_ids
+
+
+def test_only_rotary_positions_go_on_beyond_the_checkpoint_s_context(checkpoint):
+    assert LocalModel(checkpoint("llama"), context=97).context == 97
+    with refused("context is 97; it has positions for 96 tokens"):
+        LocalModel(checkpoint("gpt2"), context=97)
 
 
 def test_an_empty_or_a_cut_prompt_begins_with_the_begin_of_text_token(llama):
@@ -465,8 +476,9 @@ def with_weights(change, name="model.safetensors"):
 
 def half(folder):
     """Let a checkpoint's configuration state half as many layers as the weights have."""
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 1}))
+    (folder / "config.json").write_text(
+        json.dumps(json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 1})
+    )
 
 
 def renamed(old, new):
@@ -552,8 +564,9 @@ def test_an_adapter_whose_weights_do_not_match_is_not_answered_by_its_base(
 ):
     lora = LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False)
     get_peft_model(AutoModelForCausalLM.from_pretrained(llama), lora).save_pretrained(tmp_path)
-    base = answer(LocalModel(llama), PROMPTS[0], SHORT)
-    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT) != base
+    assert answer(load(str(tmp_path)), PROMPTS[0], SHORT) != answer(
+        LocalModel(llama), PROMPTS[0], SHORT
+    )
     with_weights(change, "adapter_model.safetensors")(tmp_path)
     with refused(f"adapter {tmp_path.name} .*{message}"):
         answer(load(str(tmp_path)), PROMPTS[0], SHORT)

@@ -62,8 +62,11 @@ def frame(*rows, metric=METRIC):
     """Return a table from rows "model, condition, value[, ci_low, ci_high]". Every n is 100, and
     every value of the paper is 50.
     """
-    names = ["model", "condition", "value", "ci_low", "ci_high"]
-    table = pd.read_csv(StringIO("\n".join(rows)), names=names, skipinitialspace=True)
+    table = pd.read_csv(
+        StringIO("\n".join(rows)),
+        names=["model", "condition", "value", "ci_low", "ci_high"],
+        skipinitialspace=True,
+    )
     return table.assign(metric=metric, n=100, paper_value=50.0)
 
 
@@ -157,8 +160,7 @@ def test_a_difference_is_decided_by_its_own_interval():
     half = math.hypot(10, 4)
     assert (one.value, one.low, one.high) == pytest.approx((12, 12 - half, 12 + half))
     assert (one.direction, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
-    found = [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)]
-    assert found == [HOLDS, OPEN, FAILS]
+    assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)] == [HOLDS, OPEN, FAILS]
     # the rate that may fall is 48 [44, 52], so a loss of 44 points could be a fall to 0
     assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-43, -44)] == [HOLDS, REFUSED]
     others = ["n, high, 50, 49, 51", "n, low, 90, 88, 92"]
@@ -178,14 +180,17 @@ def test_a_difference_is_decided_by_its_own_interval():
     ],
 )
 def test_conditions_are_compared_with_the_next_and_sizes_inside_a_family(test, models, pairs):
-    found = [one.quantity for one in inequalities(claim(test), models.split())]
-    assert found == [f"{pair} > 0" for pair in pairs.split(", ")]
+    assert [one.quantity for one in inequalities(claim(test), models.split())] == [
+        f"{pair} > 0" for pair in pairs.split(", ")
+    ]
 
 
 @pytest.mark.parametrize("best", ["6, 4.9, 14", "6, 5, 14"])
 def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(tmp_path, best):
-    table = frame(f"m, high, {best}", "m, medium, 0, 0, 3", "m, all, 9, 8, 10")
-    write(tmp_path / "cloudapibench/table1_base_models", table)
+    write(
+        tmp_path / "cloudapibench/table1_base_models",
+        frame(f"m, high, {best}", "m, medium, 0, 0, 3", "m, all, 9, 8, 10"),
+    )
     stated = [one for one in load() if one.paper == "cloudapibench"]
     free = {one.test["metric"] for one in stated if not weak_models(one, rows_in(tmp_path))}
     assert {"perplexity", "triggered_percent"} < free
@@ -195,11 +200,12 @@ def test_a_floor_makes_every_claim_about_validity_untestable_and_no_other(tmp_pa
 
 def test_weak_models_and_pairs_of_them_decide_nothing():
     rows = frame("m, low, 4.9, 3, 6", "n, low, 60, 55, 65")
-    verdicts = [judge(claim(AT_LEAST), each, ["m"]).direction for each in (rows[:1], rows)]
-    assert verdicts == [UNTESTABLE, HOLDS]
+    assert [judge(claim(AT_LEAST), each, ["m"]).direction for each in (rows[:1], rows)] == [
+        UNTESTABLE,
+        HOLDS,
+    ]
     pair = rows.tail(1).assign(model="n - m", metric="valid_change_points")
-    both = judge(claim(AT_LEAST), pd.concat([rows, pair]), ["m", "n"])
-    assert both.direction == UNTESTABLE
+    assert judge(claim(AT_LEAST), pd.concat([rows, pair]), ["m", "n"]).direction == UNTESTABLE
 
 
 def test_a_claim_with_a_missing_row_is_open():
@@ -237,7 +243,11 @@ def test_an_estimate_without_an_interval_decides_nothing():
         ({"models": "most"}, "its models, role or source are unknown"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
         ({"follows_from": ["second"]}, "its models, role or source are unknown"),
-        ({"test": {"metric": "m", "descending": ["high"]}}, "its test needs descending"),
+        ({"test": {"metric": "m", "descending": ["high"]}}, "its test needs a metric"),
+        ({"test": HIGH_LOW}, "its test needs a metric"),
+        ({"test": ENTRY["test"] | {"tolerance": 5}}, "only by, across_families and printed"),
+        ({"test": ENTRY["test"] | {"printed": "5%"}}, "must be real number"),
+        ({"test": {"metric": "m", "ranges": {"low": [50, 5]}}}, "no number is in the range"),
     ],
 )
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
@@ -255,5 +265,6 @@ def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
     decides = "bad low >= 50: 30 [25, 35], n 100, paper 50; fails (2 comparisons: holds 1, fails 1)"
     text = report.claims_text([failed])
     assert f"ours: {decides}" in text and "good" not in text
-    said = "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger"
-    assert said in report.claims_text([failed], details=True)
+    assert "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger" in report.claims_text(
+        [failed], details=True
+    )

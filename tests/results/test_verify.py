@@ -32,8 +32,9 @@ def write(kit, *rows, place="demo/table", svg=SVG, **record):
 
 def write_answers(kit, *rows):
     lines = [",".join(row) + "\n" for row in ((*LOG_COLUMNS, "notebook"), *rows)]
-    content = gzip.compress("".join(lines).encode(), mtime=0)
-    (kit.root / "figures/mini/answers.csv.gz").write_bytes(content)
+    (kit.root / "figures/mini/answers.csv.gz").write_bytes(
+        gzip.compress("".join(lines).encode(), mtime=0)
+    )
 
 
 @pytest.fixture
@@ -76,11 +77,18 @@ def test_any_number_that_differs_fails_though_it_lies_inside_the_interval(run, r
     verified(run, 1, said, "verify: FAILED: ")
 
 
+@pytest.mark.parametrize("file", ["demo/table.json", "demo/table.csv", "answers.csv.gz"])
+def test_a_damaged_file_is_one_line_with_its_name(run, file):
+    (run.root / "figures/mini" / file).write_bytes(b"\x1f\x8b")  # how compressed files begin
+    assert verified(run, 2, "error: ", file).count("\n") == 1
+
+
 @pytest.mark.parametrize("extension", ["svg", "png"])
 def test_a_byte_of_a_picture_fails_though_all_numbers_are_equal(run, extension):
     (run.root / f"figures/mini/demo/table.{extension}").write_text(SVG.replace("10.25", "10.26"))
-    wanted = f"different: demo/table.{extension}: different bytes"
-    verified(run, 1, wanted, "verify: FAILED: 2 numbers")
+    verified(
+        run, 1, f"different: demo/table.{extension}: different bytes", "verify: FAILED: 2 numbers"
+    )
 
 
 def test_a_file_that_is_missing_on_either_side_fails(run):
@@ -129,8 +137,9 @@ def test_last_digits_may_differ_on_another_processor_or_with_more_threads_and_no
     run, processor, threads
 ):
     other = {"processor": processor, "threads": threads}
-    svg = SVG.replace("10.25", "10.26")
-    write(run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=svg, **other)
+    write(
+        run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=SVG.replace("10.25", "10.26"), **other
+    )
     fresh = f"{processor}, threads: {threads} (floats may differ by 0.01% or 5e-05)"
     verified(run, 0, f"committed: {OLD}, threads: 1; fresh: {fresh}")
     write(run, "low,valid,33.34,20,50,267,30", ROWS[1], **other)

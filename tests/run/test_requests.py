@@ -228,8 +228,7 @@ def test_a_value_is_yaml_of_the_declared_type_and_a_text_where_a_list_belongs_is
 ):
     """A line gives the notebook's own value, what the user types, and what the notebook gets."""
     own, given, wanted = line.split(" | ")
-    declared = ast.literal_eval(own)
-    assert repr(convert(declared, pairs([f"x={given}"])["x"], "it")) == wanted
+    assert repr(convert(ast.literal_eval(own), pairs([f"x={given}"])["x"], "it")) == wanted
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
@@ -271,17 +270,31 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
 
 def job(name, profile="mini", **given):
     """Plan a notebook, which is given or found by its name (this reads every notebook)."""
-    notebook = find(name) if isinstance(name, str) else name
-    return plan(notebook, load_profile(profile), pairs(map("=".join, given.items())))
+    return plan(
+        find(name) if isinstance(name, str) else name,
+        load_profile(profile),
+        pairs(map("=".join, given.items())),
+    )
 
 
 def test_a_profile_sets_only_what_a_notebook_declares(kit):
-    text = "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
-    (kit.root / "own.yaml").write_text(text)
+    (kit.root / "own.yaml").write_text(
+        "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
+    )
     kit.notebook("counts")
     kit.notebook("others", parameters="elsewhere = 1")
-    found = job("counts", str(kit.root / "own.yaml"))
-    assert found.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
+    assert job("counts", str(kit.root / "own.yaml")).parameters == {
+        "profile": "own",
+        "tasks": 7,
+        "rate": 1.0,
+    }
+
+
+def test_a_home_folder_after_an_equals_sign_is_found_though_no_shell_expands_it(kit, monkeypatch):
+    monkeypatch.setenv("HOME", str(kit.root))
+    (kit.root / "own.yaml").write_text("parameters: {tasks: 7}")
+    kit.notebook("counts")
+    assert "tasks = 7" in kit.said("run counts --profile=~/own.yaml --dry-run")
 
 
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
@@ -290,8 +303,11 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     assert downloads.pinned_name("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert downloads.pinned_name(name) == name
-    models = "['bigcode/starcoder2-3b?chat=true', mini-small, openai:x]"
-    given = job("table1_base_models", "paper", models=models).values["models"]
+    given = job(
+        "table1_base_models",
+        "paper",
+        models="['bigcode/starcoder2-3b?chat=true', mini-small, openai:x]",
+    ).values["models"]
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
 
@@ -333,8 +349,9 @@ def test_without_its_key_a_model_is_left_out_unless_there_is_no_other(kit, monke
     assert "demo/both: left out, no key for openai:g" in kit.said("reproduce both")
     assert kit.output("both") == "['http://any/v1#x']\n"
     for command in ("reproduce demo", "reproduce both -p models=openai:g"):
-        said = kit.said(command, code=2)
-        assert "needs a key: set the environment variable OPENAI_API_KEY" in said
+        assert "needs a key: set the environment variable OPENAI_API_KEY" in kit.said(
+            command, code=2
+        )
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     assert job("both").values["models"][0] == "openai:g"
 
@@ -431,8 +448,7 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
 
 
 def test_a_dry_run_says_how_many_prompts_the_mini_profile_had_for_a_model():
-    planned = job("table3_dag_plus_plus", "paper", models="openai:gpt-4o")
-    [line] = prompt_counts(planned)
+    [line] = prompt_counts(job("table3_dag_plus_plus", "paper", models="openai:gpt-4o"))
     assert line.startswith("prompts: ") and "for 622 in the mini profile)" in line
     assert line.endswith("; at most 256 tokens out")
     assert not [*prompt_counts(job("table3_dag_plus_plus"))], "mini models cost nothing"

@@ -136,6 +136,15 @@ def test_damaged_answers_are_a_line(ran, kit, damage):
         assert kit.said(command, code=2).count("\n") == 1
 
 
+def test_an_interrupted_page_shows_nothing_instead_of_a_part(ran, kit, monkeypatch):
+    ran({"small": {1}})
+    kit.said("view sums")
+    monkeypatch.setattr(view, "fault", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        kit.said("view sums")
+    assert (kit.root / "runs/view/sums/index.js").read_text() == ""
+
+
 def test_a_page_takes_the_place_of_no_other_file(ran, kit):
     ran({"small": {1}})
     paths.write_lines(kit.root / "mine" / "rows", ())
@@ -161,15 +170,17 @@ def test_two_runs_are_paired_by_task(ran, kit):
 def test_two_runs_of_one_model_each_are_compared_though_it_is_another(ran, kit):
     ran({"small": {1, 2}}, 3)
     ran({"large": {1}}, 4)
-    said = kit.said("compare sums~1 sums")
-    assert re.search(r"small -> large +no document +all +6 +66.7 +83.3", said)
+    assert re.search(
+        r"small -> large +no document +all +6 +66.7 +83.3", kit.said("compare sums~1 sums")
+    )
 
 
 def test_what_has_nothing_in_common_is_refused_in_a_line(ran, kit):
     ran({"small": {1}}, 3)
     ran({"large": {1}, "other": {1}}, 4)
-    told = kit.said("compare sums~1 sums", code=2)
-    assert told.startswith("error: nothing in common to compare: small ")
+    assert kit.said("compare sums~1 sums", code=2).startswith(
+        "error: nothing in common to compare: small "
+    )
 
 
 def test_pairs_that_a_document_broke_are_printed_different_apis_first(called, kit):
@@ -187,8 +198,10 @@ def test_pairs_that_a_document_broke_are_printed_different_apis_first(called, ki
 
 
 def judgements(folder, name, right, **columns):
-    lines = [{"id": id, "valid": valid, **columns} for id, valid in right.items()]
-    paths.write_lines(folder / name, map(json.dumps, lines))
+    paths.write_lines(
+        folder / name,
+        map(json.dumps, [{"id": id, "valid": valid, **columns} for id, valid in right.items()]),
+    )
     return f"'{folder / name}'"
 
 
@@ -290,8 +303,11 @@ def test_a_comparison_ends_with_the_numbers_that_changed_and_where_all_are(calle
     called(12.5, threshold=0.5)
     called(37.5, threshold=0.7)
     said = kit.said(f"compare calls~1 calls -o '{kit.root}/compared.csv'")
-    table = pd.read_csv(kit.root / "compared.csv")
-    assert table[["change", "ci_low", "ci_high"]].dtypes.eq(float).all()
+    assert (
+        pd.read_csv(kit.root / "compared.csv")[["change", "ci_low", "ci_high"]]
+        .dtypes.eq(float)
+        .all()
+    )
     assert "calls small   dag/all valid_percent 12.5 37.5" in said
     *_, files, _, _ = said.split("\n")
     assert [Path(file).read_text() for file in re.findall(r"/\S.*?\.csv", files)] == [
@@ -350,8 +366,9 @@ def test_what_is_right_on_the_left_only_comes_first_and_the_counts_are_filters(b
     browser.until(
         f"{COUNT}.startsWith('6 tasks2 right only with large · no document1 right only with small')"
     )
-    tasks = "[...document.querySelectorAll('#rows .id:not(.quiet)')].map(one => one.textContent)"
-    assert browser.evaluate(tasks)[:3] == ["1 + 1", "2 + 2", "4 + 4"]
+    assert browser.evaluate(
+        "[...document.querySelectorAll('#rows .id:not(.quiet)')].map(one => one.textContent)"
+    )[:3] == ["1 + 1", "2 + 2", "4 + 4"]
     browser.evaluate("document.querySelector('#rows a').click()")
     browser.until("document.querySelectorAll('.sides > section').length === 2")
     assert browser.evaluate("document.querySelectorAll('.sides .right').length") == 1
@@ -398,8 +415,9 @@ def test_a_pair_says_how_the_document_misled_and_is_copied_as_markdown(browser, 
 
 
 def test_an_address_leads_to_one_answer(browser, page):
-    open_ = json.dumps(["3 + 3", 0, "small", "hint"], separators=(",", ":"))
-    address = urlencode({"model": "small", "open": open_})
+    address = urlencode(
+        {"model": "small", "open": json.dumps(["3 + 3", 0, "small", "hint"], separators=(",", ":"))}
+    )
     browser.open(f"{(page / 'index.html').as_uri()}#{address}")
     browser.until("document.querySelector('#detail h2')?.textContent === '3 + 3'")
     assert browser.evaluate("document.querySelector('.prompt .shown').textContent") == "# a hint"

@@ -154,6 +154,12 @@ class LocalModel:
             if (value := getattr(self, name))
         }
         self.causal, limit = self._limit()
+        # only rotary positions, whose configuration has this attribute, go on beyond the limit
+        is_beyond = self.context and limit and self.context > limit
+        if is_beyond and not hasattr(self.config.get_text_config(), "rope_parameters"):
+            raise UserError(
+                f"model {self.name}: context is {self.context}; it has positions for {limit} tokens"
+            )
         self.context = self.context or limit
         self.work = Work()
         self.fast: Any = None  # a ``fast.Fast`` or None; set by ``decoding.check_steps``

@@ -248,16 +248,28 @@ def read_csv(file: Path) -> pd.DataFrame:
 @lru_cache(maxsize=512)  # to write a page, each file is read several times
 def _frame(content: bytes) -> pd.DataFrame:
     types = dict.fromkeys(ROW_KEY, str) | dict.fromkeys(NUMBERS, float)
-    empty = {column: [""] for column in NUMBERS}
+    empty = dict.fromkeys(NUMBERS, "")
     return pd.read_csv(
         BytesIO(content), usecols=[*types], keep_default_na=False, na_values=empty, dtype=types
     )
 
 
 def read_record(place: Path) -> dict[str, Any]:
-    """Return the provenance that ``save`` wrote to the JSON at ``place`` (without suffix)."""
-    record: dict[str, Any] = json.loads(place.with_suffix(".json").read_text("utf-8"))
-    return record
+    """Return the provenance that ``save`` wrote to the JSON at ``place`` (without suffix). Raises
+    UserError if the JSON is damaged.
+    """
+    file = place.with_suffix(".json")
+    return parse_record(file, file.read_bytes())
+
+
+def parse_record(file: str | Path, content: bytes) -> dict[str, Any]:
+    """Return the provenance in the ``content`` of an artifact's JSON. Raises UserError, which names
+    the ``file``, if the content is not what ``save`` writes.
+    """
+    try:
+        return {**paths.parse(json.loads, content)}
+    except (ValueError, TypeError) as error:  # TypeError: it is not a dictionary
+        raise UserError(f"{file} is damaged ({error}): run its notebook again") from error
 
 
 def _with_interval(row: Any, digits: int, unit: str = "") -> str:

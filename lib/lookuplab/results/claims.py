@@ -389,10 +389,7 @@ def load(file: Path = FILE) -> list[Claim]:
     """Return the claims in a YAML file. Raises UserError for a malformed entry; the message states
     the file and the entry's position, and quotes the entry.
     """
-    try:
-        entries = paths.parse(paper.read_yaml, file)
-    except ValueError as error:
-        raise UserError(f"cannot read {file}: {error}") from error
+    entries = paper.read_yaml(file)
     claims: dict[str, Claim] = {}
     floors: dict[str, Floor] = {}
     for position, entry in enumerate(entries if isinstance(entries, list) else [entries], 1):
@@ -403,11 +400,12 @@ def load(file: Path = FILE) -> list[Claim]:
             claim = Claim(**entry, floor=floors.get(entry["paper"]))
             for each in filter(None, (claim, published_claim(claim))):
                 list(inequalities(each, ["any"]))  # raises an error if a field is missing
+                math.isnan(each.test.get("printed", nan))  # raises TypeError for a text
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
                 raise ValueError("its id is not unique, or its models, role or source are unknown")
             claims[claim.id] = claim
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise UserError(
                 f"{file}, claim {position} ({entry}): {type(error).__name__} {error}"
             ) from error
@@ -579,19 +577,26 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
     """
     families = by_family(models)
     subjects = models
-    by = float(claim.test.get("by", 0))
     if claim.models == "largest":
         subjects = [members[-1].model for members in families.values()]
     match claim.test:
-        case {"descending": [_, _, *_] as conditions}:
+        case {"metric": str(), "descending": [_, _, *_] as conditions, **options} if (
+            options.keys() <= {"by", "printed"}
+        ):
+            by = float(options.get("by", 0))
             groups = [[one] if isinstance(one, str) else one for one in conditions]
             for model, (more, less) in product(subjects, pairwise(groups)):
                 for pair in product(more, less):
                     first, second = (Cell(model, condition) for condition in pair)
                     yield Comparison(model, first, second, by, inf)
-        case {"sizes": condition, "direction": "increasing" | "decreasing" as direction}:
-            if claim.test.get("across_families"):
-                sized = [each for members in families.values() for each in members if each.size]
+        case {
+            "metric": str(),
+            "sizes": str(condition),
+            "direction": "increasing" | "decreasing" as direction,
+            **options,
+        } if options.keys() <= {"across_families", "printed"}:
+            if options.get("across_families"):
+                sized = (each for members in families.values() for each in members if each.size)
                 families = {"all sizes": sorted(sized)}
             for family, members in families.items():
                 for smaller, larger in pairwise(members):
@@ -600,13 +605,18 @@ def inequalities(claim: Claim, models: list[str]) -> Iterator[Comparison]:
                         cells = [Cell(each.model, condition) for each in (smaller, larger)]
                         first, second = cells if direction == "decreasing" else cells[::-1]
                         yield Comparison(family, first, second, 0, inf)
-        case {"ranges": ranges}:
+        case {"metric": str(), "ranges": dict(ranges), **options} if options.keys() <= {"printed"}:
             for model, (condition, (low, high)) in product(subjects, ranges.items()):
-                low = -inf if low is None else low
-                high = inf if high is None else high
+                low = -inf if low is None else float(low)
+                high = inf if high is None else float(high)
+                if low > high:
+                    raise ValueError(f"no number is in the range of {condition!r}")
                 yield Comparison(model, Cell(model, condition), None, low, high)
         case _:
-            raise ValueError("its test needs descending, sizes with a direction, or ranges")
+            raise ValueError(
+                "its test needs a metric, and either descending, sizes with a direction, or "
+                "ranges; apart from these, only by, across_families and printed are known"
+            )
 
 
 class SizedModel(NamedTuple):

@@ -20,8 +20,13 @@ REPORTED_COLUMNS = [*ROW_KEY, "value", "n", "place", "note"]
 
 
 def read_yaml(file: Path) -> Any:
-    """Return the content of a YAML file. The loader in C takes a tenth of the time of safe_load."""
-    return yaml.load(file.read_bytes(), yaml.CSafeLoader)
+    """Return the content of a YAML file. The loader in C takes a tenth of the time of safe_load.
+    Raises UserError for a file that is not YAML.
+    """
+    try:
+        return paths.parse(lambda text: yaml.load(text, yaml.CSafeLoader), file.read_bytes())
+    except ValueError as error:
+        raise UserError(f"cannot read {file}: {error}") from error
 
 
 def titles() -> dict[str, str]:

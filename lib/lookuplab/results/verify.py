@@ -10,8 +10,8 @@ almost equal logits, so the last bits decided between them. Such answers are lis
 
 import csv
 import io
-import json
 import subprocess
+import zlib
 from collections import Counter
 from collections.abc import Collection, Mapping
 from math import isclose
@@ -23,7 +23,7 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.results.artifact import ROW_KEY
+from lookuplab.results.artifact import ROW_KEY, parse_record
 from lookuplab.results.provenance import relative
 
 # the log of the answers from which the figures were made, in the folder of the figures
@@ -187,9 +187,14 @@ def fresh_files(folder: Path) -> dict[str, bytes]:
 
 def read_answers(source: Path | io.BytesIO, **options: Any) -> pd.DataFrame:
     """Return the rows of a log of answers, with all values as text. ``store.LOG_COLUMNS`` are the
-    columns. The file ANSWERS_FILE also has the column ``notebook``.
+    columns. The file ANSWERS_FILE also has the column ``notebook``. Raises UserError for a damaged
+    log.
     """
-    return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
+    try:
+        return pd.read_csv(source, dtype=str, keep_default_na=False, **options)
+    # EOFError and zlib.error: a compressed file was cut short, or its bytes were changed
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise UserError(f"a list of answers ({ANSWERS_FILE}) is damaged: {error}") from error
 
 
 def compare(
@@ -222,7 +227,7 @@ def compare(
     for file in both:
         if file.endswith(".json"):
             name = file.removesuffix(".json")
-            records = [json.loads(side[file]) for side in (old, new)]
+            records = [parse_record(file, side[file]) for side in (old, new)]
             # each JSON states the run's wall time, so two equal JSONs come from the same run
             is_old = old[file] == new[file]
             if any(record.get("timed") for record in records):
@@ -256,9 +261,15 @@ def compare(
 
 
 def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
-    """Return an artifact's rows as texts, keyed by ``artifact | model | condition | metric``."""
-    rows = csv.DictReader(io.StringIO(files[f"{name}.csv"].decode()))
-    return {" | ".join([name, *(row[column] for column in ROW_KEY[2:])]): row for row in rows}
+    """Return an artifact's rows as texts, keyed by ``artifact | model | condition | metric``.
+    Raises UserError if the artifact's CSV is damaged.
+    """
+    try:
+        rows = csv.DictReader(io.StringIO(files[f"{name}.csv"].decode()))
+        return {" | ".join([name, *(row[column] for column in ROW_KEY[2:])]): row for row in rows}
+    # KeyError: a column is missing; TypeError: a row is too short
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        raise UserError(f"{name}.csv is not an artifact's CSV: {error!r}") from error
 
 
 def _is_near(column: str, old: str, new: str) -> bool:

@@ -122,23 +122,29 @@ def run_module(module_command: click.Command) -> None:
         group.main([name, *sys.argv[1:]], prog_name="python -m")
 
 
-class Place(click.Path):
-    """The path of a file or folder, with ``~`` expanded."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert(paths.expand_path(value), param, ctx)
+def path(value: str) -> Path:
+    """Return the path of a file or folder, with ``~`` expanded."""
+    return paths.expand_path(value)
 
 
-def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Parameter:
-    """Return the argument or option for a function's parameter. ``text`` is its description."""
+def text(value: str) -> str:
+    """Return an argument's text. If it is a path that begins with ``~``, the ``~`` is expanded,
+    because a shell does not do this in ``--profile=~/own.yaml``.
+    """
+    return str(paths.expand_path(value)) if value.startswith("~") else value
+
+
+def _parameter(parameter: inspect.Parameter, described: str | None) -> click.Parameter:
+    """Return the argument or option for a function's parameter. ``described`` is its help text."""
     kind = parameter.annotation
     several = get_origin(parameter.annotation) is tuple
     if several or type(None) in get_args(kind):
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))
-    kinds = {Path: Place(path_type=Path), int: click.IntRange(0, 999_999_999)}
-    options: dict[str, Any] = {"type": kinds.get(kind, kind)}
+    options: dict[str, Any] = {
+        "type": {Path: path, str: text, int: click.IntRange(0, 999_999_999)}.get(kind, kind)
+    }
     if parameter.default is parameter.empty:
         options["required"] = True
     elif not several:  # click's own default for several values is ()
@@ -147,7 +153,7 @@ def _parameter(parameter: inspect.Parameter, text: str | None) -> click.Paramete
         return click.Argument([parameter.name], nargs=-1 if several else 1, **options)
     return click.Option(
         [f"--{parameter.name.replace('_', '-')}", *filter(None, [SHORT.get(parameter.name)])],
-        help=text and " ".join(text.split()),
+        help=described and " ".join(described.split()),
         show_default=bool(parameter.default),
         is_flag=kind is bool,
         multiple=several,

@@ -3,6 +3,7 @@ an interruption, and accepted only if it has the expected size and sha256.
 """
 
 import json
+import os
 import shutil
 import tomllib
 from contextlib import suppress
@@ -193,6 +194,9 @@ def _get(source: Source, whole: bool) -> Path:
             return source.path
         part = paths.make_folder(source.path.parent) / f"{source.path.name}.part"
         with open(part, "ab") as stream:
+            if not source.size and stream.tell():
+                # a server refuses to continue a complete file, so the last byte is fetched again
+                stream.truncate(stream.seek(-1, os.SEEK_END))
             # the hub's downloader accepts any URL, resumes, retries and shows progress
             http_get(
                 source.address,

@@ -111,8 +111,7 @@ def read(file: Path) -> Iterator[Line]:
         raise UserError(f"{file} holds no judged answers: run its notebook again")
     yield about
     for line in lines:
-        key = line["model"], line["condition"], line["id"], line["sample"]
-        others = seen.setdefault(key, [])
+        others = seen.setdefault(tuple(line[name] for name in PAIRED), [])
         answer = hash((line["prompt"], line["completion"], line["right"]))
         if answer not in others:
             others.append(answer)
@@ -194,6 +193,8 @@ def write_page(files: Sequence[Path], output: Path) -> int:
     for file in files:
         for line in islice(read(file), 1, None):
             plain[line["id"]] = min(plain.get(line["id"], line["prompt"]), line["prompt"], key=len)
+    # an interrupted page shows nothing, and the next command may replace it
+    paths.write_lines(output / "index.js", [])
     shutil.rmtree(output / "rows", ignore_errors=True)
     prompts: dict[str, int] = {}
     rows: list[Line] = []

@@ -36,10 +36,6 @@ def code_tokens(text: str) -> int:
     )
 
 
-def test_only_code_is_counted():
-    assert code_tokens('"""Words."""\n\n\ndef f(x):  # why\n    "More."\n    return x + 1\n') == 10
-
-
 @pytest.mark.parametrize(
     ("folder", "most"),
     [

@@ -18,7 +18,7 @@ import nbformat
 import psutil
 import pytest
 from doors import refused
-from toy_model import ask, many_prompts
+from toy_model import ask, begun, many_prompts
 from waiting import is_at_work, until
 
 from lookuplab import paths
@@ -454,25 +454,21 @@ def test_a_failing_notebook_of_a_shared_work_stops_no_other(kit, monkeypatch):
 
 
 def test_a_second_run_of_a_notebook_is_refused_and_the_first_keeps_its_numbers(kit):
-    begun, may_end = kit.root / "runs/begun", kit.root / "may_end"
-    waits = f"from pathlib import Path\nimport time\nPath({str(begun)!r}).touch()\n"
+    runs, may_end = kit.root / "runs/it_runs", kit.root / "may_end"
+    waits = f"from pathlib import Path\nimport time\nPath({str(runs)!r}).touch()\n"
     waits += f"while not Path({str(may_end)!r}).exists(): time.sleep(0.05)"
     kit.notebook("counts", asks("tasks"), waits, kit.saves)
-    first = kit.begin("run counts -p tasks=3")
-    until(begun.exists)
-    second = kit.begin("run counts -p tasks=4")
-    said = second.communicate()[1]
-    assert second.returncode == 2
-    assert f"another lookuplab runs demo/counts: process {first.pid} on " in said
+    first = begun(kit.said, "run counts -p tasks=3")
+    until(runs.exists)
+    told = f"another lookuplab runs demo/counts: process {first.pid} on "
+    assert told in kit.said("run counts -p tasks=4", 2)
     may_end.touch()
-    said = first.communicate()[1]
-    assert first.returncode == 0
-    assert "0 found in the store, 3 new" in said
+    first.join()
+    assert first.exitcode == 0
     table = (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
     assert "product,1.5,,,3" in table
     assert not [*kit.root.rglob("*.lock")]
-    said = kit.said("run counts -p tasks=4")
-    assert "3 found in the store, 1 new" in said
+    assert "3 found in the store, 1 new" in kit.said("run counts -p tasks=4")
 
 
 def test_a_task_of_an_array_that_finds_another_at_work_fills_the_store_without_drawing(

@@ -113,6 +113,15 @@ def test_a_forked_copy_of_this_process_asks_processes_of_its_own(who):
 
 
 LOOK = "import sys; sys.path.insert(0, str(root))\n"
+IMPORTS = """
+for name in ("plain", "package", "package.part", "this"):
+    for way in (f"import {name}", f"importlib.import_module({name!r})"):
+        try:
+            exec(way)
+        except ImportError:
+            continue
+        os.abort()
+import wave  # a module of Python's own"""
 
 
 def write_modules(tmp_path):
@@ -133,11 +142,7 @@ def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start
     """This holds for every way to import a module, and for every name of a module."""
     ask = analyser(start)
     marker = write_modules(tmp_path)
-    for name in ("plain", "package", "package.part", "this"):
-        for code in (f"import {name}", f"importlib.import_module({name!r})"):
-            with pytest.raises(WorkerLost, match="ImportError"):
-                ask(LOOK + code)
-    ask(LOOK + "import wave")  # a module of Python's own
+    ask(LOOK + IMPORTS)
     assert not marker.exists()
 
 

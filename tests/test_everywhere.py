@@ -5,11 +5,11 @@ way, and compares their numbers.
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from doors import python
 
 from lookuplab import paths
 from lookuplab.run.notebooks import find
@@ -33,12 +33,9 @@ def test_a_notebook_gives_the_committed_numbers(case, tmp_path):
     out = tmp_path / "out.ipynb"
     command = command.format(file=shlex.quote(str(notebook.path)), out=shlex.quote(str(out)))
     folder = {"root": paths.ROOT, "elsewhere": tmp_path}[place]
-    variables = {"LOOKUPLAB_HOME": str(checkout), "OMP_NUM_THREADS": "1"}
+    variables = {"LOOKUPLAB_HOME": checkout, "OMP_NUM_THREADS": "1"}
     variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    arguments = [sys.executable, "-m", *shlex.split(command)]
-    environment = os.environ | variables
-    done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    python("-m", *shlex.split(command), cwd=folder, **variables)
     for artifact in notebook.artifacts:
         name = f"{notebook.home}/{artifact}.csv"
         written = checkout / "runs/figures" / name

@@ -13,6 +13,7 @@ import pytest
 from doors import refused
 from marker_repository import RUNS
 
+from lookuplab.paths import write_text
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
 from lookuplab.toolgen.source import read_source
@@ -44,9 +45,8 @@ def analyser(tmp_path, monkeypatch):
     def make(start, control="pass"):
         name = f"analyser_{tmp_path.name}"
         folder, root = tmp_path / "analyser", tmp_path / "repository"
-        folder.mkdir()
         root.mkdir()
-        (folder / f"{name}.py").write_text(MODULE.format(start=start, control=control))
+        write_text(folder / f"{name}.py", MODULE.format(start=start, control=control))
         monkeypatch.syspath_prepend(folder)
         answer = importlib.import_module(name).answer
         return lambda code="", within="": ask_worker(answer, root, code, within=within)
@@ -130,9 +130,7 @@ def write_modules(tmp_path):
     """
     marker = tmp_path / "marker"
     for name in ("plain", "package/__init__", "package/part", "this"):
-        file = tmp_path / "repository" / f"{name}.py"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(RUNS.format(str(marker)))
+        write_text(tmp_path / "repository" / f"{name}.py", RUNS.format(str(marker)))
     return marker
 
 

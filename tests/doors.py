@@ -1,4 +1,6 @@
-"""Calls the kit's commands, and checks the errors by which the kit refuses input."""
+"""Calls the kit's commands, here or in a new process, and checks the errors by which the kit
+refuses input.
+"""
 
 import os
 import subprocess

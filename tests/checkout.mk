@@ -21,7 +21,7 @@ mutants: $(VENV)/.installed-mutants  ## put mistakes into lines of a package tha
 		&& cosmic-ray init mutants.toml mutants.sqlite \
 		&& cr-filter-operators mutants.sqlite mutants.toml \
 		&& cr-filter-git --config mutants.toml mutants.sqlite \
-		&& python tests/mutants.py mutants.sqlite --size $(or $(SAMPLE),100) \
+		&& python tests/mutants.py mutants.sqlite $(or $(SAMPLE),100) \
 		&& cosmic-ray exec mutants.toml mutants.sqlite \
 		&& cr-report --surviving-only --show-diff mutants.sqlite
 

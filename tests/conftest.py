@@ -25,7 +25,7 @@ from traitlets.config import Config
 from lookuplab import paths
 from lookuplab.models import Completion
 from lookuplab.run import cluster, execute, runner
-from lookuplab.run.notebooks import plan
+from lookuplab.run.notebooks import find, load_profile, plan
 from lookuplab.work import free_memory, processors
 
 # There is no deadline, because a busy machine would exceed any deadline. All examples of a test may
@@ -113,17 +113,27 @@ def run_python():
 
 
 @pytest.fixture
-def score(tmp_path, monkeypatch):
-    """Return a function that runs `lookuplab score` on a file with given lines. A line is an
-    object, or a text that is written unchanged.
-    """
+def own_store(tmp_path, monkeypatch):
+    """Let a test store all answers and judgements in its own folder. Return this folder."""
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "completions.sqlite"))
-    file = tmp_path / "with space.jsonl"
+    return tmp_path
+
+
+@pytest.fixture
+def score(own_store):
+    """Return a function that runs `lookuplab score` on a file with given lines. A line is an
+    object, or a text that is written unchanged. Without an output file, the command prints the
+    judgements and nothing else; they are the result's ``rows``.
+    """
+    file = own_store / "with space.jsonl"
 
     def run(what, lines, *options):
         texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-        file.write_text("".join(text + "\n" for text in texts))
-        return call("score", what, file, *options)
+        paths.write_lines(file, texts)
+        result = call("score", what, file, *options)
+        if "-o" not in options:
+            result.rows = [*map(json.loads, result.stdout.splitlines())]
+        return result
 
     return run
 
@@ -200,15 +210,16 @@ def shell(tmp_path, monkeypatch):
 @pytest.fixture
 def executed(shell, tmp_path, monkeypatch):
     """Return a function that executes the cells of a notebook in this process. This is faster than
-    a kernel, because the modules are already imported. Figures are written to ``tmp_path``, and
-    ``store`` is the folder of the stored answers.
+    a kernel, because the modules are already imported. ``given`` are parameters of the notebook.
+    Figures are written to ``tmp_path``, and ``store`` is the folder of the stored answers.
     """
 
-    def run(notebook, profile, store=tmp_path):
+    def run(name, profile="smoke", store=tmp_path, **given):
         # imported here, because the process that starts the test processes never needs it
         import nbformat
 
-        job = plan(notebook, profile)
+        notebook = find(name)
+        job = plan(notebook, load_profile(profile), given)
         monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
         monkeypatch.setenv("LOOKUPLAB_STORE", str(store / "completions.sqlite"))
         monkeypatch.chdir(tmp_path)
@@ -327,7 +338,7 @@ class Kit:
         code = [nbformat.v4.new_code_cell(cell) for cell in cells]
         cells = [nbformat.v4.new_markdown_cell("# A claim"), head, *code]
         path = self.root / "notebooks" / paper / f"{name}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        paths.make_folder(path.parent)
         nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
         return path
 
@@ -341,6 +352,12 @@ class Kit:
         """Return everything that a command printed. The command must end with this exit code."""
         found, said = self.call(*shlex.split(command))
         assert found == code, said
+        return said
+
+    def refused(self, command):
+        """Return the line with which a command refuses what the user typed."""
+        said = self.said(command, 2)
+        assert said.count("\n") == 1, said
         return said
 
     def begin(self, command):

@@ -1,5 +1,10 @@
-"""Calls the kit's commands, and checks the errors by which the kit refuses input."""
+"""Calls the kit's commands, here or in a new process, and checks the errors by which the kit
+refuses input.
+"""
 
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -15,6 +20,14 @@ def refused(message):
     with pytest.raises(UserError, match=message) as raised:
         yield raised
     assert "\n" not in str(raised.value)
+
+
+def python(*arguments, cwd=None, **variables):
+    """Run Python in a new process, which must end without an error."""
+    call = sys.executable, *arguments
+    variables = os.environ | {name: str(value) for name, value in variables.items()}
+    done = subprocess.run(call, cwd=cwd, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def call(*words, main=cli, **options):

@@ -1,6 +1,5 @@
 """Tests the interface of benchmarks: a benchmark of a dozen lines is asked, judged and counted."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -99,7 +98,7 @@ def test_the_fourth_benchmark_of_the_docs_runs_and_is_scored(score, tmp_path, mo
     right = {"id": "wish-1", "completion": 'add_book("Emma", author="Austen")'}
     result = score("shelf:Shelf", [right, right | {"completion": "add_book()"}])
     named = {"id": "wish-1", "cluster": "add_book", "arguments": 2, "right_name": True}
-    assert [json.loads(line) for line in result.stdout.splitlines()] == [
+    assert result.rows == [
         named | {"sample": 0, "valid": True},
         named | {"sample": 1, "valid": False},
     ]

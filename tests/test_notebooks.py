@@ -4,7 +4,6 @@ reproduce` leaves out must run in the smoke profile.
 
 import ast
 import re
-from dataclasses import replace
 
 import nbformat
 import pytest
@@ -94,15 +93,13 @@ def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, executed, monkey
     """The test uses a tenth of the mini corpus, because reading all snippets takes long."""
     read = corpus.load_snippets
     monkeypatch.setattr(corpus, "load_snippets", lambda at: read(at)[:: 10 if at == "mini" else 1])
-    executed(notebook, load_profile("smoke"), shared)  # the notebooks share the stored answers
+    executed(notebook.id, store=shared)  # the notebooks share the stored answers
 
 
 def test_a_folder_named_where_a_module_belongs_keeps_its_files(tmp_path, executed):
-    (file := tmp_path / "mine" / "one.py").parent.mkdir()
-    file.touch()
-    given = {"package": str(file.parent)}
+    paths.write_text(file := tmp_path / "mine" / "one.py", "")
     with refused("does not import"):
-        executed(find("own/snippets"), replace(load_profile("smoke"), given=given))
+        executed("own/snippets", package=str(file.parent))
     assert file.exists()
 
 
@@ -111,18 +108,17 @@ def test_a_class_without_tasks_costs_no_notebook(name, tmp_path, executed):
     lines = (paths.MINI / "cloudapi" / "tasks.jsonl").read_text("utf-8").splitlines(True)
     medium = [line for line in lines if '"frequency": "medium"' in line]
     (tmp_path / "tasks.jsonl").write_text("".join(medium[:4]), "utf-8")
-    given = {"tasks_file": str(tmp_path / "tasks.jsonl")}
-    executed(find(name), replace(load_profile("smoke"), given=given))
+    executed(name, tasks_file=str(tmp_path / "tasks.jsonl"))
 
 
 def test_the_paper_profile_runs_on_snippets_in_the_form_of_so_ds(tmp_path, shared, executed):
     pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     stand_in.write(tmp_path, 40)
     snippets, queries = (str(*tmp_path.glob(f"*/so-ds*{end}.jsonl.gz")) for end in ("b20", "test"))
-    notebook = find("retrieval_quality")
-    given = {"corpus": snippets, "queries_of": queries, "chosen": "bm25-both", "limit": 2}
-    given |= {name: notebook.parameters[name] for name in ("encoder", "problems_file")}
-    executed(notebook, replace(load_profile("paper"), given=given), shared)
+    own = find("retrieval_quality").parameters
+    given = {name: own[name] for name in ("encoder", "problems_file")}
+    given |= {"corpus": snippets, "queries_of": queries, "chosen": "bm25-both", "limit": 2}
+    executed("retrieval_quality", "paper", shared, **given)
 
 
 def test_the_order_names_notebooks_that_exist():
@@ -131,8 +127,8 @@ def test_the_order_names_notebooks_that_exist():
     assert {name for names in order.values() for name in names} <= {notebook.id for notebook in ALL}
 
 
-def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
+@pytest.mark.usefixtures("own_store")
+def test_the_python_of_the_readme_runs():
     text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
     names = {}
     [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

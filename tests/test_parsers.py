@@ -260,12 +260,12 @@ WORDS = {"NUL": "\0", "LONG": "9" * 5000, "LARGE": "9" * 400, "DEEP": "[" * 9000
 WORDS["FIGURES"] = str(paths.FIGURES / "mini" / "mini")
 
 
+@pytest.mark.usefixtures("own_store")
 @pytest.mark.parametrize("line", ODD.splitlines())
 def test_odd_input_of_any_command_is_one_line(line, tmp_path, monkeypatch):
     for word, meant in WORDS.items():
         line = line.replace(word, meant)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "c.sqlite"))
     (tmp_path / "folder").mkdir()
     os.mkfifo("pipe")
     asked = {"id": 1, "provider": "aws", "client": "kms", "candidate": "f()", "target": "f"}

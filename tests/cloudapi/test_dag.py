@@ -7,11 +7,10 @@ import math
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pandas
 import pytest
-import yaml
+from beside import table
 from doors import refused
 
 from lookuplab.benchmark import evaluate
@@ -26,7 +25,7 @@ from lookuplab.models import Completion
 from lookuplab.retrieval.rankers import Bm25
 from lookuplab_notebooks.cloudapibench.precision import random_documents
 
-CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
+CALLS = table(__file__, "calls.yaml")
 NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"
 SPECS = [ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES.split()]
 INDEX = ApiIndex([*SPECS, ApiSpec("aws", "ec2", "ec2", "run_instances", ())])

@@ -2,17 +2,16 @@
 
 import ast
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-import yaml
+from beside import table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi import first_call
 from lookuplab.cloudapi.first_call import FirstCall, call_extent, strip_backticks
 
-CALLS = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text("utf-8"))
+CALLS = table(__file__, "calls.yaml")
 UNFINISHED = ["", "f.g", "f \\\n", "f(", "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=''"]
 
 

@@ -11,12 +11,11 @@ import inspect
 import re
 from collections import defaultdict
 from functools import partial
-from pathlib import Path
 from unittest.mock import MagicMock
 
 import boto3
 import pytest
-import yaml
+from beside import table
 from botocore.exceptions import ParamValidationError
 
 from lookuplab.cloudapi.specs import load_index
@@ -43,7 +42,7 @@ AZURE_APIS = """
     blob.ContainerClient.delete_blobs
 """.split()
 # {form: (first call, rest of the completion)}; the first call is None if it is incomplete
-FORMS = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text("utf-8"))
+FORMS = table(__file__, "forms.yaml")
 
 
 def forms(name, required, optional, other):

@@ -19,8 +19,7 @@ AWS = {
 def test_repeated_ids_half_characters_and_null_completions_lose_no_line(score):
     odd = AWS | {"id": 2, "candidate": "encrypt(KeyId='k', Plaintext=b'')  # \ud83d", "code": None}
     result = score("cloudapi", [AWS, AWS, odd, AWS | {"id": 3, "candidate": None}])
-    judged = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(line["id"], line["valid"]) for line in judged] == [(1, True), (2, True), (3, False)]
+    assert [(row["id"], row["valid"]) for row in result.rows] == [(1, True), (2, True), (3, False)]
     assert "lines that repeat an id, left out: 1" in result.stderr
     assert "judged as empty: 1 (the first is line 4)" in result.stderr
 

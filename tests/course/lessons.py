@@ -5,15 +5,13 @@ exercises.
 import json
 import os
 import re
-import subprocess
-import sys
 import zipfile
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 import nbformat
-import yaml
+from beside import table
+from doors import python
 
 from lookuplab import paths
 from lookuplab.run.notebooks import load_profile, plan, read
@@ -22,7 +20,7 @@ from lookuplab.run.runner import run_jobs
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
 # {lesson: {exercise: {case: answers}}}; ``cases`` explains the cases
-ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(encoding="utf-8"))
+ANSWERS = table(__file__, "answers.yaml")
 FEWER = {"every": 16, "functions_in_all": 4, "per_class": 8}
 
 BEGIN = """\
@@ -84,19 +82,11 @@ def hidden(file):
     return re.findall(r"###BEGIN(?:SOLUTION|HIDDENTESTS)(.+?)###END", shown(file))
 
 
-def run_python(*arguments, **variables):
-    """Run Python in the course's folder. It must end without an error."""
-    variables = os.environ | {name: str(value) for name, value in variables.items()}
-    arguments = sys.executable, *arguments
-    done = subprocess.run(arguments, cwd=FOLDER, env=variables, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def bundle(folder):
     """Make the student bundle in ``folder`` as a teacher does (``make course``), and return the
     unpacked bundle.
     """
-    run_python("bundle.py", LOOKUPLAB_COURSE=folder)
+    python("bundle.py", cwd=FOLDER, LOOKUPLAB_COURSE=folder)
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
         packed.extractall(folder)
     unpacked = folder / "lookuplab-course"
@@ -127,7 +117,7 @@ def autograded(lesson, unpacked):
     source = os.pathsep.join(str(unpacked / name) for name in ("lib", "data"))
     places = {"LOOKUPLAB_COURSE": folder, "LOOKUPLAB_HOME": unpacked, "PYTHONPATH": source}
     command = f"-m nbgrader autograde course --create --notebook={lesson}"
-    run_python(*command.split(), **places)
+    python(*command.split(), cwd=FOLDER, **places)
     from nbgrader.api import Gradebook  # slow to import
 
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:

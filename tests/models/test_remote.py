@@ -13,12 +13,11 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from threading import Barrier
 from urllib.request import urlopen
 
 import pytest
-import yaml
+from beside import table
 from doors import refused
 from tiny_architectures import TOLERANCE, save_chat
 from tiny_endpoint import KEY, TinyEndpoint
@@ -276,7 +275,7 @@ def test_failures_that_pass_are_tried_again_and_cost_no_log_probabilities(endpoi
     assert all(body["logprobs"] == 1 for body in endpoint.bodies)
 
 
-REPLIES = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text("utf-8"))
+REPLIES = table(__file__, "replies.yaml")
 
 
 @pytest.mark.parametrize("given", REPLIES["read"], ids=str)

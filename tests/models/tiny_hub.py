@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+from lookuplab.paths import write_text
+
 
 class Handler(SimpleHTTPRequestHandler):
     """Answers ``/OWNER/NAME/resolve/REVISION/FILE`` and
@@ -32,8 +34,7 @@ def serve(root, name, revision):
     files = (root / name / "resolve" / revision).iterdir()
     info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}
     told = root / "api" / "models" / name / "revision" / revision
-    told.parent.mkdir(parents=True)
-    told.write_text(json.dumps(info))
+    write_text(told, json.dumps(info))
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=root)) as server:
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

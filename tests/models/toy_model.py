@@ -70,8 +70,8 @@ def many_prompts(count):
 
 def begun(run, *given, **options):
     """Call a function in a new process, and return the process. It is forked, so it need not import
-    anything again.
+    anything again. If a test fails, the process ends with the test process at the latest.
     """
-    process = get_context("fork").Process(target=run, args=given, kwargs=options)
+    process = get_context("fork").Process(target=run, args=given, kwargs=options, daemon=True)
     process.start()
     return process

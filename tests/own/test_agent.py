@@ -1,21 +1,18 @@
 """Tests conversations with a scripted server: every task has a result, whatever the model does."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
+from beside import table
 from doors import call, refused
 from tiny_endpoint import TinyEndpoint
 
 from lookuplab.cloudapi.bench import CloudApiBench
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab.run.notebooks import find, load_profile
 from lookuplab_notebooks.own.agent import REFUSAL, Turns, ask, conversations, lookup
 
 BENCH = CloudApiBench(load_tasks("data/public/cloudapi/tasks.jsonl", 3))
-OUTCOMES = Path(__file__).with_name("outcomes.yaml")
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ def test_precision_decides_what_is_found_and_a_second_run_asks_nothing(endpoint,
     assert len(endpoint.bodies) == 3 * (3 + 1 + 2)
 
 
-@pytest.mark.parametrize(("message", "columns"), yaml.safe_load(OUTCOMES.read_text("utf-8")))
+@pytest.mark.parametrize(("message", "columns"), table(__file__, "outcomes.yaml"))
 def test_whatever_the_model_does_has_an_outcome(endpoint, message, columns):
     bench = replace(BENCH, tasks=BENCH.tasks[:1])
     model = Turns(f"{endpoint.url}#tiny")
@@ -72,8 +69,7 @@ def test_a_server_without_tools_says_so(endpoint):
 
 def test_the_notebook_s_table_has_the_agent_beside_the_policies(endpoint, tmp_path, executed):
     endpoint.script = reads
-    given = {"own_models": f"{endpoint.url}#tiny", "limit": 3, "precision": 100}
-    executed(find("own/agent"), replace(load_profile("smoke"), given=given))
+    executed("own/agent", own_models=f"{endpoint.url}#tiny", limit=3, precision=100)
     [file] = tmp_path.rglob("agent.csv")
     rows = pd.read_csv(file).set_index(["condition", "metric"]).value
     found = [rows[f"{name}/all", "triggered_percent"] for name in ("base", "agent", "dag")]

@@ -21,20 +21,24 @@ def answers(*rows):
     return documents.typed(table)
 
 
+def values(rows):
+    return pd.DataFrame(rows).set_index(["condition", "metric"]).value
+
+
 def test_answers_are_paired_by_question_and_the_break_even_is_where_gains_make_up_for_losses():
     table = answers(
         *(f"0_shot {number} none {int(number < 4)}" for number in range(8)),
         *(f"oracle {number} right {int(number != 7)}" for number in range(8)),
         *(f"bm25 {number} wrong_other_domain {int(number == 0)}" for number in range(8)),
     )
-    rows = pd.DataFrame(documents.change_rows(table)).set_index(["condition", "metric"]).value
+    rows = values(documents.change_rows(table))
     # 7 of 8 answers are right with a document, and 4 of 8 without
     assert rows["right/all - none/all", "domain_change_points"] == 37.5
     assert rows["wrong/all - none/all", "domain_change_points"] == -37.5
     assert [rows["wrong/all - none/all", f"domain_{name}"] for name in ("lost", "gained")] == [3, 0]
-    lost = pd.DataFrame(documents.loss_rows(table)).set_index(["condition", "metric"]).value
+    lost = values(documents.loss_rows(table))
     assert lost["wrong_other_domain/all", "domain_lost_percent"] == 75
-    even = pd.DataFrame(documents.break_even_rows(table)).set_index(["condition", "metric"]).value
+    even = values(documents.break_even_rows(table))
     assert even["all", "domain_break_even_percent"] == pytest.approx(50)
 
 

@@ -50,7 +50,7 @@ def test_rows_outside_the_schema_and_missing_data_are_refused(rows, message):
 def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
     data = [kit.root / "abc", *(kit.root.parent / name / "abc" for name in ("one", "two"))]
     for file, text in zip(data, ("abc", "one", "two"), strict=True):
-        paths.make_folder(file.parent).joinpath(file.name).write_text(text)
+        paths.write_text(file, text)
     given = {"file": data[0], "folders": [kit.root.parent / "rich", "/a/all/*", "click"]}
     model = {"folder": str(kit.root / "data" / "mini" / "tiny")}
     artifact = saved(ROW, models=[model], data=data, seeds=3, parameters=given)

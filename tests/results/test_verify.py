@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from lookuplab.models.store import LOG_COLUMNS
+from lookuplab.paths import write_text
 
 HEAD = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value\n"
 ROWS = ["low,valid,33.3333,20,50,267,30", "high,valid,66.6667,60,70,267,"]
@@ -24,10 +25,9 @@ def write(kit, *rows, place="demo/table", svg=SVG, **record):
     file = kit.root / "figures/mini" / place
     lines = [f"{place.replace('/', ',')},m,{row}\n" for row in rows]
     about = {"processor": OLD, "threads": 1, "wall_seconds": next(SECONDS), **record}
-    file.parent.mkdir(parents=True, exist_ok=True)
     texts = HEAD + "".join(lines), svg, svg, json.dumps(about)
     for end, text in zip((".csv", ".svg", ".png", ".json"), texts, strict=True):
-        file.with_suffix(end).write_text(text)
+        write_text(file.with_suffix(end), text)
 
 
 def write_answers(kit, *rows):
@@ -181,7 +181,7 @@ def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_alone(
 
 def test_what_git_does_not_have_is_one_line(run, monkeypatch):
     run.notebook("new", 'artifact = Artifact("demo", "new", profile)')
-    assert "git has none of these figures" in run.said("verify new", 2)
+    assert "git has none of these figures" in run.refused("verify new")
     monkeypatch.setenv("PATH", "")
     assert "is not installed" in run.call("verify")[1]
 

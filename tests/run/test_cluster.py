@@ -171,7 +171,7 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
         "answers": [{"problem_id": n, "solution": text} for n in (1, 2) for text in texts],
     }
     for name, records in lines.items():
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+        paths.write_lines(Path(f"{name}.jsonl"), map(json.dumps, records))
     found = []
     for place in ("", f"--scheduler {workers.address}"):
         output = tmp_path / str(len(found)) / "output.jsonl"

@@ -36,7 +36,7 @@ def test_a_copy_has_a_place_of_its_own_and_is_no_notebook_of_the_kit(kit, artifa
     assert places(copy)[0].is_relative_to(paths.RUNS / "copies" / copy.stem)
     assert places(original)[0] == paths.FIGURES / "mini" / "demo"
     assert [notebook.path for notebook in all_notebooks()] == [original]
-    assert f"{copied} is a copy" in kit.said(f"draw {copied}", code=2)
+    assert f"{copied} is a copy" in kit.refused(f"draw {copied}")
 
 
 @pytest.mark.parametrize("cell", [saves("counts"), "1"])

@@ -3,13 +3,10 @@ needs no other command. The model comes from a hub (on this machine, a tiny rand
 same name and revision), and the tasks come from the checkout.
 """
 
-import os
-import subprocess
-import sys
-
 import pytest
 import tiny_architectures
 import tiny_hub
+from doors import python
 
 from lookuplab import paths
 from lookuplab.cloudapi.tasks import load_tasks
@@ -54,17 +51,10 @@ def hub(tmp_path_factory):
 
 
 def test_the_command_makes_every_figure_of_the_model_from_the_hub(checkout, hub):
-    own = {"HF_ENDPOINT": hub, "HF_HOME": str(checkout / "hf"), "OMP_NUM_THREADS": "1"}
-    own |= {"LOOKUPLAB_HOME": str(checkout), "HF_HUB_OFFLINE": "0"}
-    command = f"lookuplab reproduce cloudapibench --profile paper -p models={MODEL}"
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        env={**os.environ, **own},
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    own = {"HF_ENDPOINT": hub, "HF_HOME": checkout / "hf", "HF_HUB_OFFLINE": 0}
+    own |= {"LOOKUPLAB_HOME": checkout, "OMP_NUM_THREADS": 1}
+    command = f"-m lookuplab reproduce cloudapibench --profile paper -p models={MODEL}"
+    python(*command.split(), cwd=checkout, **own)
     made = checkout / "figures/paper/bigcode--starcoder2-3b"
     artifacts = set(notebooks.find(NOTEBOOK).artifacts)
     assert {f"cloudapibench/{file.stem}" for file in made.glob("*/*.csv")} == artifacts

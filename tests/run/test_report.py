@@ -8,7 +8,6 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 import website
-from bs4 import BeautifulSoup
 from doors import refused
 from filelock import FileLock
 from lessons import hidden
@@ -28,7 +27,10 @@ WRITTEN = [
 def site(shared):
     # the name has a space, because a user's folder may have one
     folder = shared / "a report" / "mini"
-    with FileLock(shared / "report.lock"):  # the first of several test processes builds the site
+    # The first of several test processes builds the site. The index for searches takes a quarter of
+    # the time, and no test needs it; `make reproduce` builds it.
+    with FileLock(shared / "report.lock"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sphinx.search.IndexBuilder.feed", lambda *_: None)
         if not folder.exists():
             website.build(notebooks.load_profile("mini"), folder)
     return folder
@@ -37,9 +39,9 @@ def site(shared):
 @cache
 def shown(page):
     """Return the text of a page."""
-    return " ".join(
-        BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").get_text(" ").split()
-    ).replace("\u2019", "'")
+    tags = r"(?s)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]*>"
+    text = unescape(re.sub(tags, " ", page.read_text(encoding="utf-8")))
+    return " ".join(text.split()).replace("\u2019", "'")
 
 
 @cache

@@ -8,7 +8,6 @@ import re
 import resource
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -17,8 +16,8 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from doors import refused
-from toy_model import ask, many_prompts
+from doors import python, refused
+from toy_model import ask, begun, many_prompts
 from waiting import is_at_work, until
 
 from lookuplab import paths
@@ -40,6 +39,10 @@ from lookuplab.models import Decoding, complete
 answers = complete({model}, many_prompts({count}), Decoding())"""
 
 
+def job_of(notebook):
+    return plan(read(notebook), load_profile("mini"))
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, checkout):
     """Return a checkout in which one notebook has run; ``told`` is what the command printed. The
@@ -48,9 +51,8 @@ def ran(tmp_path_factory, checkout):
     """
     with pytest.MonkeyPatch.context() as patch:
         kit = checkout(tmp_path_factory.mktemp("ran"), patch)
-        paths.make_folder(place := kit.root / "share/kernels/python3")
         foreign = {"argv": ["/bin/false"], "display_name": "Other", "language": "python"}
-        (place / "kernel.json").write_text(json.dumps(foreign))
+        paths.write_text(kit.root / "share/kernels/python3/kernel.json", json.dumps(foreign))
         patch.setenv("JUPYTER_PATH", str(kit.root / "share"))
         patch.setenv("OMP_NUM_THREADS", "3")
         kit.notebook(
@@ -179,14 +181,14 @@ def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatc
     monkeypatch.chdir(kit.root)
     monkeypatch.setenv("PWD", str(kit.root))
     monkeypatch.setenv("LOOKUPLAB_STORE", "here.sqlite")
-    given = runner.environment(plan(read(kit.notebook("x")), load_profile("mini")), 1, kit.root)
+    given = runner.environment(job_of(kit.notebook("x")), 1, kit.root)
     assert given["LOOKUPLAB_STORE"] == str(kit.root / "here.sqlite")
 
 
 def test_a_list_names_each_notebook_and_its_question(kit):
     kit.notebook("counts")
     assert kit.said("list").split() == ["demo/counts", "A", "claim"]
-    assert "the notebook is 'other'; it must be" in kit.said("list other", 2)
+    assert "the notebook is 'other'; it must be" in kit.refused("list other")
 
 
 # Order
@@ -237,8 +239,7 @@ def test_what_took_longest_begins_first_and_a_broken_record_counts_as_no_time(ki
         saves = f"artifact = Artifact('demo', '{name}', profile)"
         kit.notebook(name, f"open({log!r}, 'a').write('{name}')", f"if False:\n    {saves}")
         file = paths.FIGURES / "mini" / "demo" / f"{name}.json"
-        paths.make_folder(file.parent)
-        file.write_text(told)
+        paths.write_text(file, told)
     kit.said("reproduce demo -j 1 --again")
     assert (kit.root / "log").read_text() == "cba"
 
@@ -258,12 +259,9 @@ def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypa
 
 
 def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
-    running, ended, waiting = (
-        plan(read(kit.notebook(name)), load_profile("mini")) for name in "abc"
-    )
+    running, ended, waiting = (job_of(kit.notebook(name)) for name in "abc")
     for job in running, ended:
-        job.path_with_suffix(".log").parent.mkdir(parents=True, exist_ok=True)
-        job.path_with_suffix(".log").write_text("Executing\nmini-x: 3 of 5 answers\n\n")
+        paths.write_text(job.path_with_suffix(".log"), "Executing\nmini-x: 3 of 5 answers\n\n")
     shown = runner._progress_lines([running, ended, waiting], [(ended, None)], 0)
     assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
     # a log of an earlier run is not shown
@@ -387,7 +385,7 @@ def test_a_launched_notebook_gets_its_share_of_everything_and_nothing_of_the_lau
 ):
     launch(monkeypatch, **launched("1", "2"), CUDA_VISIBLE_DEVICES="0,1,2,3", MASTER_PORT="1")
     part = runner.part_of()
-    job = plan(read(kit.notebook("x")), load_profile("mini"))
+    job = job_of(kit.notebook("x"))
     found = runner.environment(job, 1, kit.root, part)
     assert found["LOOKUPLAB_SHARE"] == "1/2"
     assert runner.cards_of(part) == ["1", "3"]
@@ -406,7 +404,7 @@ def test_notebooks_at_once_divide_the_cards_if_their_models_need_one(kit, monkey
     seen = kit.root / "seen"
     code = f"import os\nopen({str(seen)!r}, 'a').write(os.environ['CUDA_VISIBLE_DEVICES'] + ' ')"
     notebooks = [kit.notebook(name, code, parameters='models = ["mini-small"]\n') for name in "ab"]
-    jobs = [plan(read(notebook), load_profile("mini")) for notebook in notebooks]
+    jobs = [*map(job_of, notebooks)]
     assert not runner.needs_card(jobs[0])
     jobs = [replace(job, parameters={"models": ["owner/model"]}) for job in jobs]
     assert all(map(runner.needs_card, jobs)) and runner.default_jobs(jobs) <= 3
@@ -421,10 +419,8 @@ def test_processes_share_the_work_and_those_that_draw_alone_write_figures(kit, m
     shows = f"import os\n{asks(6, model)}\nprint([one.text for one in answers])"
     kit.notebook("asks", shows, kit.saves)
     options = "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no"
-    command = f"{options} --dynamo_backend no -m lookuplab reproduce demo"
-    call = [sys.executable, "-m", "accelerate.commands.launch", *command.split()]
-    done = subprocess.run(call, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command = f"-m accelerate.commands.launch {options} --dynamo_backend no"
+    python(*command.split(), *"-m lookuplab reproduce demo".split())
     answers, _ = ask(many_prompts(6), store=False)
     assert f"{[one.text for one in answers]}\n" in kit.output("asks")
     generated = [line for log in kit.root.glob("log?") for line in log.read_text().splitlines()]
@@ -447,38 +443,34 @@ def test_a_failing_notebook_of_a_shared_work_stops_no_other(kit, monkeypatch):
     kit.notebook("works", "print('here')")
     launch(monkeypatch, **launched("1", "2"))
     assert "1 of 2 notebooks ran" in kit.said("reproduce -j 2", 1)
-    assert "need a single process" in kit.said("reproduce --cold", 2)
+    assert "need a single process" in kit.refused("reproduce --cold")
 
 
 # Two commands at once
 
 
 def test_a_second_run_of_a_notebook_is_refused_and_the_first_keeps_its_numbers(kit):
-    begun, may_end = kit.root / "runs/begun", kit.root / "may_end"
-    waits = f"from pathlib import Path\nimport time\nPath({str(begun)!r}).touch()\n"
+    runs, may_end = kit.root / "runs/it_runs", kit.root / "may_end"
+    waits = f"from pathlib import Path\nimport time\nPath({str(runs)!r}).touch()\n"
     waits += f"while not Path({str(may_end)!r}).exists(): time.sleep(0.05)"
     kit.notebook("counts", asks("tasks"), waits, kit.saves)
-    first = kit.begin("run counts -p tasks=3")
-    until(begun.exists)
-    second = kit.begin("run counts -p tasks=4")
-    said = second.communicate()[1]
-    assert second.returncode == 2
-    assert f"another lookuplab runs demo/counts: process {first.pid} on " in said
+    first = begun(kit.said, "run counts -p tasks=3")
+    until(runs.exists)
+    told = f"another lookuplab runs demo/counts: process {first.pid} on "
+    assert told in kit.said("run counts -p tasks=4", 2)
     may_end.touch()
-    said = first.communicate()[1]
-    assert first.returncode == 0
-    assert "0 found in the store, 3 new" in said
+    first.join()
+    assert first.exitcode == 0
     table = (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
     assert "product,1.5,,,3" in table
     assert not [*kit.root.rglob("*.lock")]
-    said = kit.said("run counts -p tasks=4")
-    assert "3 found in the store, 1 new" in said
+    assert "3 found in the store, 1 new" in kit.said("run counts -p tasks=4")
 
 
 def test_a_task_of_an_array_that_finds_another_at_work_fills_the_store_without_drawing(
     kit, monkeypatch
 ):
-    job = plan(read(kit.notebook("counts", kit.saves)), load_profile("mini"))
+    job = job_of(kit.notebook("counts", kit.saves))
     with hold_lock(job.output, "runs it"):
         launch(monkeypatch, SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_TASK_COUNT="2")
         monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "0")

@@ -19,8 +19,7 @@ def test_the_examples_print_what_the_page_shows(part, score, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
     for file in (text for kind, text in blocks if kind == "python"):
-        (tmp_path / "shop").mkdir()
-        (tmp_path / "shop" / "prices.py").write_text(file)
+        paths.write_text(tmp_path / "shop" / "prices.py", file)
     lines, command, shown = (
         next(text for kind, text in blocks if kind == wanted) for wanted in ("json", "sh", "text")
     )

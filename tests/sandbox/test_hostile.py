@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from beside import table
 
 from lookuplab.sandbox.server import FETCHED, ForkServer, Limits, Program
 
-CONTAINED, FORGED, REPLIES = yaml.safe_load(
-    Path(__file__).with_name("hostile.yaml").read_text(encoding="utf-8")
-).values()
+CONTAINED, FORGED, REPLIES = table(__file__, "hostile.yaml").values()
 RIGHT = "\nresult = [2 * x for x in test_input]\n"
 LIMITS = Limits(seconds=4, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
 PLAIN = """

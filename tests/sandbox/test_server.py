@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 import venv
-from pathlib import Path
 
 import pytest
-import yaml
+from beside import table
 from doors import refused
 from waiting import until
 
@@ -17,9 +16,7 @@ from lookuplab.sandbox import inside
 from lookuplab.sandbox import server as servers
 from lookuplab.sandbox.server import ForkServer, Limits, Program, choose_sandbox
 
-PLAIN, LIBRARIES, FIGURES = yaml.safe_load(
-    Path(__file__).with_name("honest.yaml").read_text(encoding="utf-8")
-).values()
+PLAIN, LIBRARIES, FIGURES = table(__file__, "honest.yaml").values()
 # the duration distinguishes this process from those of other test runs
 SLEEP = ["sleep", f"3600.{os.getpid()}"]
 TEST = """

@@ -113,10 +113,10 @@ def test_what_the_budget_cut_is_counted_once_per_prompt():
     assert values == [20, 66.7, 2, 0], "tokens; the share and tokens of descriptions; of code"
 
 
+@pytest.mark.usefixtures("own_store")
 def test_a_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
-    problems, tokenizer, scripted, tmp_path, monkeypatch
+    problems, tokenizer, scripted, monkeypatch
 ):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     fenced = f"```\n{written.REFERENCE}```\nThat is all."
     model = scripted(lambda *_: fenced, True, tokenizer)
     ways = {"alone": {}, "with": {"examples": 1}}

@@ -3,11 +3,10 @@ program tests the code.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import written_problems as written
-import yaml
+from beside import table
 from doors import refused
 
 from lookuplab.stackoverflow.ds1000 import (
@@ -18,7 +17,7 @@ from lookuplab.stackoverflow.ds1000 import (
     solution_of,
 )
 
-SOLUTIONS = yaml.safe_load(Path(__file__).with_name("solutions.yaml").read_text("utf-8"))
+SOLUTIONS = table(__file__, "solutions.yaml")
 
 
 def test_a_file_is_read_with_all_fields(problems):

@@ -36,10 +36,10 @@ def grader(store=False, workers=1, **options):
     return Grader(store=store, workers=workers, **options)
 
 
+@pytest.mark.usefixtures("own_store")
 def test_problems_that_cannot_be_judged_are_left_out_before_any_is_asked_with_every_reason(
-    written_file, monkeypatch, tmp_path, capsys
+    written_file, capsys
 ):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     broken = {2: "0()", 3: "0()", 4: "0()", 10: "+"}
     records = [written.record(number, reference=code) for number, code in broken.items()]
     problems = ds1000.load_problems(written_file(written.record(), written.record(11), *records))
@@ -61,10 +61,10 @@ if not os.path.exists(place):
 """
 
 
+@pytest.mark.usefixtures("own_store")
 def test_data_that_references_loaded_outside_the_sandbox_are_read_in_it(
     written_file, monkeypatch, tmp_path
 ):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     for name in server.CACHES:
         monkeypatch.setitem(server.CACHES, name, tmp_path / "fetched")
     problems = ds1000.load_problems(written_file(written.record(1, LOADS + written.CONTEXT)))

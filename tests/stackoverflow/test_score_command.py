@@ -51,8 +51,8 @@ def test_the_authors_files_are_read_as_they_are(graded):
         {"id": 1, "code": ["```python\n" + written.REFERENCE + "```", "result = 0"]},
     ]
     result = graded(lines)
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(row["problem_id"], row["passed"]) for row in rows] == [(1, True)] * 2, result.output
+    judged = [(row["problem_id"], row["passed"]) for row in result.rows]
+    assert judged == [(1, True)] * 2, result.output
     assert "further texts of lists, left out: 1" in result.stderr
     for line, missing in (({"code": "x"}, "problem_id"), ({"id": 1}, "solution")):
         result = graded([GOOD, line])
@@ -66,8 +66,7 @@ def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
     one = CONTEXT_OF_A_FUNCTION, "result = lambda: 1"
     written_file(written.record(), broken, written.record(3, *one, origin=3))
     result = graded([GOOD, GOOD | {"problem_id": 2}, {"problem_id": 3, "solution": one[1]}])
-    passed = [json.loads(line)["passed"] for line in result.stdout.splitlines()]
-    assert passed == [True, None, None], result.output
+    assert [row["passed"] for row in result.rows] == [True, None, None], result.output
     assert "not judged: 2 of 3 answers; problems and reasons (" in result.stderr
     assert "2: not judged: the reference fails here, too: AssertionError:" in result.stderr
     assert "3: not judged: the reference fails here, too: not judged: passes only" in result.stderr
@@ -77,7 +76,7 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(grad
     loose = {"problem_id": 3, "solution": "```\nreturn max(numbers) - min(numbers)\n```"}
     for variant, passed in (("official", False), ("repaired", True)):
         result = graded([loose], "--variant", variant)
-        assert json.loads(result.stdout)["passed"] is passed, result.output
+        assert [row["passed"] for row in result.rows] == [passed], result.output
         assert "pass_at_1" in result.stderr
 
 

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+from lookuplab.paths import write_text
+
 # When this code runs, it leaves a mark: it writes a file. In a sandbox it cannot write, so it ends
 # the process instead. The question to this process then has no answer, which a test notices.
 RUNS = """import os
@@ -74,8 +76,7 @@ def build(root, marker):
         "venv/bin/python": f"#!/usr/bin/env python3\n{runs}",
     }
     for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        write_text(root / name, text)
     (root / "venv/bin/python").chmod(0o755)
 
 

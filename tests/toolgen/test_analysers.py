@@ -13,6 +13,7 @@ import pytest
 from doors import refused
 from marker_repository import RUNS
 
+from lookuplab.paths import write_text
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import JudgementStore, WorkerLost, answer_all, ask_worker
 from lookuplab.toolgen.source import read_source
@@ -44,9 +45,8 @@ def analyser(tmp_path, monkeypatch):
     def make(start, control="pass"):
         name = f"analyser_{tmp_path.name}"
         folder, root = tmp_path / "analyser", tmp_path / "repository"
-        folder.mkdir()
         root.mkdir()
-        (folder / f"{name}.py").write_text(MODULE.format(start=start, control=control))
+        write_text(folder / f"{name}.py", MODULE.format(start=start, control=control))
         monkeypatch.syspath_prepend(folder)
         answer = importlib.import_module(name).answer
         return lambda code="", within="": ask_worker(answer, root, code, within=within)
@@ -113,6 +113,15 @@ def test_a_forked_copy_of_this_process_asks_processes_of_its_own(who):
 
 
 LOOK = "import sys; sys.path.insert(0, str(root))\n"
+IMPORTS = """
+for name in ("plain", "package", "package.part", "this"):
+    for way in (f"import {name}", f"importlib.import_module({name!r})"):
+        try:
+            exec(way)
+        except ImportError:
+            continue
+        os.abort()
+import wave  # a module of Python's own"""
 
 
 def write_modules(tmp_path):
@@ -121,9 +130,7 @@ def write_modules(tmp_path):
     """
     marker = tmp_path / "marker"
     for name in ("plain", "package/__init__", "package/part", "this"):
-        file = tmp_path / "repository" / f"{name}.py"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(RUNS.format(str(marker)))
+        write_text(tmp_path / "repository" / f"{name}.py", RUNS.format(str(marker)))
     return marker
 
 
@@ -133,11 +140,7 @@ def test_a_repository_s_modules_are_read_and_never_run(analyser, tmp_path, start
     """This holds for every way to import a module, and for every name of a module."""
     ask = analyser(start)
     marker = write_modules(tmp_path)
-    for name in ("plain", "package", "package.part", "this"):
-        for code in (f"import {name}", f"importlib.import_module({name!r})"):
-            with pytest.raises(WorkerLost, match="ImportError"):
-                ask(LOOK + code)
-    ask(LOOK + "import wave")  # a module of Python's own
+    ask(LOOK + IMPORTS)
     assert not marker.exists()
 
 

@@ -4,10 +4,9 @@ were computed by hand.
 """
 
 import os
-from pathlib import Path
 
 import pytest
-import yaml
+from beside import table
 from parso.python.tree import ExprStmt
 
 from lookuplab.toolgen.evaluation import dependencies_of
@@ -159,10 +158,7 @@ def test_bare_marked_words_are_the_dependencies_of_2023():
     assert found == {"dependencies": 3, "covered": 1}
 
 
-PACKAGE = Path(__file__).with_name("dependencies.yaml").read_text("utf-8")
-
-
-@pytest.mark.parametrize(("body", "keys"), yaml.safe_load(PACKAGE))
+@pytest.mark.parametrize(("body", "keys"), table(__file__, "dependencies.yaml"))
 def test_marked_words_that_do_not_look_local_are_dependencies(body, keys):
     found = package_coverage(f"def f(x):\n    {body}", "def f(x):", f"def f(x): {keys}")
     assert found == {"dependencies": len(keys), "covered": len(keys)}

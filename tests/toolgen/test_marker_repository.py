@@ -26,10 +26,9 @@ def test_each_kind_of_file_of_the_marker_repository_can_leave_its_mark(root, tmp
     assert (tmp_path / "marker").exists(), said
 
 
-@pytest.mark.usefixtures("contained")
+@pytest.mark.usefixtures("contained", "own_store")
 def test_jedi_and_pylint_run_nothing_of_a_repository(root, tmp_path, monkeypatch):
     """Code that ran would leave its mark or, in a sandbox, leave a question without an answer."""
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     found = messages_of(root, "user.py", marker_repository.USES, (1, 8))
     assert ["E1101", 7] in [[*one[:2]] for one in found]
     names = JediTool().complete(root, "new.py", "import plug\nplug.", 2, 5).names

@@ -108,16 +108,16 @@ def repository(tmp_path):
     return folder
 
 
+@pytest.mark.usefixtures("own_store")
 @pytest.mark.parametrize("is_machine", [False, True])
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
-    repository, tmp_path, monkeypatch, end_analyser, is_machine
+    repository, tmp_path, end_analyser, is_machine
 ):
     """The code of crash.py ends every process that reads it, and the command still succeeds. But if
     harmless code ends the process, too, the machine is at fault, and the command fails.
     """
     (repository / "crash.py").write_text(FUNCTION.format("").replace("thing", "thing that ended"))
     end_analyser(jedi_tool, "jedi_tool", "completions", "os.abort()" if is_machine else "0")
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     file = tmp_path / "marked.jsonl"
     done = call("data", "mark", repository, "-o", file, "-j1")
     assert ("1 of 1 repositories have unanswered questions" in done.output) == is_machine

@@ -35,8 +35,7 @@ def test_an_answer_silences_no_judge_and_empty_ones_are_counted(score, repositor
     answers = [GOOD | {"id": n, "prediction": body} for n, body in enumerate(bodies)]
     for variant, passed in ("paper", [False, True, True]), ("package-2024", [False, False, True]):
         result = score("toolgen", answers, "--variant", variant)
-        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
-        assert [json.loads(line)["passed"] for line in lines] == passed
+        assert [row["passed"] for row in result.rows] == passed
         assert "all empty_percent 33.3 [" in " ".join(result.output.split())
     assert repository.read_text() == SOURCE
 
@@ -103,6 +102,6 @@ def test_code_that_ends_an_analyser_is_named_and_counted_and_no_verdict(
 def test_originals_that_the_judge_fails_are_counted(score, repository):
     repository.write_text(SOURCE.replace("helper(y)", "nowhere(y)"))
     result = score("toolgen", [GOOD])
-    [line] = [line for line in result.stdout.splitlines() if line.startswith("{")]
-    assert json.loads(line)["passed"] and not json.loads(line)["reference_passed"]
+    [row] = result.rows
+    assert row["passed"] and not row["reference_passed"]
     assert "all reference_failed_functions 1" in " ".join(result.output.split())

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from lookuplab.paths import write_text
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import messages_of, relevant_messages
@@ -151,9 +152,7 @@ def test_a_wrong_name_of_a_namespace_package_fails(tmp_path):
     """Without ``__init__.py``, modules are looked up in the repository's root or in its ``src``."""
     for root in (tmp_path / "flat", tmp_path / "nested" / "src"):
         for name, text in {"core/tools.py": "right = 1\n", "app/main.py": ""}.items():
-            file = root / "acme" / name
-            file.parent.mkdir(parents=True)
-            file.write_text(text)
+            write_text(root / "acme" / name, text)
     for file in "flat/acme/app/main.py", "nested/src/acme/app/main.py":
         repository, _, inner = file.partition("/")
         for member, errors in ("right", []), ("wrong", ["E1101"]):

@@ -12,6 +12,7 @@ from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.cloudapi.validity import bind_error, parse_call
+from lookuplab.paths import write_text
 from recipes.cloudapi import packages
 from recipes.cloudapi.frequency import read_frequencies
 from recipes.cloudapi.packages import offered
@@ -146,9 +147,7 @@ def shop(tmp_path_factory):
     """Return the folder of the small package, which is written once."""
     folder = tmp_path_factory.mktemp("sources") / "shop"
     for name, text in FILES.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(textwrap.dedent(text))
+        write_text(folder / name, textwrap.dedent(text))
     return folder
 
 

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 from doors import refused
 
+from lookuplab.paths import write_text
 from lookuplab_notebooks.toolgen.paper_tables import listed_functions
 from recipes.mini import toolgen
 
@@ -47,8 +48,7 @@ def world(tmp_path, monkeypatch):
         "kept/code.py": (DEFINED.format(n).replace("    ", "\t") for n in AGAIN),
     }
     for name, texts in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("".join(texts))
+        write_text(tmp_path / name, "".join(texts))
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
     monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)

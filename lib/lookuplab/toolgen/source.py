@@ -214,7 +214,8 @@ class Location(NamedTuple):
     ``body_line``. Lines count from 1, and ``end_line`` is included. ``header`` is the text from
     `def` to the last line before the ``body``; ``signature`` is the header without the
     ``docstring``. ``indent`` is the indentation of the `def` line, ``body_indent`` the indentation
-    of the body. All texts have the indentation that they have in the file.
+    of the body. All texts have the indentation that they have in the file. Code that begins after
+    the signature or the docstring, on the same line, is moved to a line of its own in ``body``.
     """
 
     name: str
@@ -264,23 +265,27 @@ def location_of(text: str, line: int) -> Location:
         )
     lines = text.split("\n")
     end, _ = end_of(node, lines)
-    first = node.body[0]
+    first, *rest = node.body
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
-    row = lines[start - 1]
     indent = _indent(lines[line - 1])
-    column = column_of(row, first.col_offset)
+    inner = _indent(lines[start - 1])
     docstring = ast.get_docstring(node, clean=False)
-    if row[:column].strip():  # a one-line function, such as def f(): return 1
+    last = start - 1  # the last line of the header
+    moved = None  # the first statement of the body, if it is on the last line of the header
+    if first.col_offset > len(inner):  # a one-line function, such as def f(): return 1
         inner = indent + "    "
-        body_line = start
-        header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
-        body = [inner + row[column:], *lines[start:end]]
-    else:
-        inner = _indent(row)
-        body_line = start if docstring is None else end_of(first, lines)[0] + 1
-        header = lines[line - 1 : body_line - 1]
-        body = lines[body_line - 1 : end]
-        signature = lines[line - 1 : start - 1]
+        last, moved = start, first
+    elif docstring is not None:
+        last, _ = end_of(first, lines)
+        moved = next((each for each in rest if each.lineno == last), None)
+    header = lines[line - 1 : last]
+    body = lines[last:end]
+    if moved:
+        column = column_of(header[-1], moved.col_offset)
+        body.insert(0, inner + header[-1][column:])
+        header[-1] = header[-1][:column].rstrip("; \t")
+    signature = header if moved is first else lines[line - 1 : start - 1]
+    body_line = last if moved else last + 1
     parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
     return Location(node.name, line, end, indent, inner, *parts)
 

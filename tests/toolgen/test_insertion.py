@@ -68,6 +68,7 @@ WHOLE = "def f(self):\n    return 1"
         "```\r\nx = 1\r\n        return 1",
         f"~~~\n{WHOLE}\n~~~\nIt returns one.",
         f"```\nC().f()\n```\nCode:\n```py\n{WHOLE}\n```\n```\nprint(1)\n```",
+        f"<think>\ndef f(self):\n    return 0\n</think>\n{WHOLE}",
         f"Sure, here it is:\n\n@property\n{WHOLE}\n\nThis returns one.",
         "Words here.\n\ndef f(\n    self,\n):\n    x = 1\n#   x = 2\n    return 1\n\nMore words.",
         "Here is the body:\n\n        return 1\n\nIt returns one.",

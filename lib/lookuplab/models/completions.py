@@ -68,8 +68,8 @@ class Prompt:
     @property
     def messages(self) -> list[dict[str, str]]:
         """Return the messages that a chat model reads."""
-        system = [{"role": "system", "content": self.system}] if self.system else []
-        return [*system, {"role": "user", "content": self.text}]
+        user = {"role": "user", "content": self.text}
+        return [{"role": "system", "content": self.system}, user] if self.system else [user]
 
 
 class StopRule(Protocol):

@@ -83,13 +83,12 @@ class ToolUse:
         """Return the trigger and the rules as a text for the keys of stored answers. The rules
         ``given_signature`` and ``boundary`` are mentioned only if they are False.
         """
-        rules = self.rules
         text = (
-            f"trigger {self.trigger}, variant {rules}, "
-            f"gate {float(rules.min_mark_probability)}, ends {rules.name_end_rule}"
+            f"trigger {self.trigger}, variant {self.rules}, "
+            f"gate {float(self.rules.min_mark_probability)}, ends {self.rules.name_end_rule}"
         )
         for name in ("given_signature", "boundary"):
-            if not getattr(rules, name):
+            if not getattr(self.rules, name):
                 text += f", {name} False"
         return text
 

@@ -25,7 +25,7 @@ from parso.python.tokenize import tokenize as parso_tokens
 from parso.tree import Leaf
 
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.models.completions import blocks, code_of
+from lookuplab.models.completions import blocks, code_of, visible
 from lookuplab.paths import is_special
 
 # 1. Tokens
@@ -456,9 +456,10 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     original's signature and docstring are put before it. White space at the end of a prediction is
     kept.
 
-    By default, the prediction may contain text other than code, from which the code is first
-    extracted (``_code_candidates``). If ``shift`` is given (by the rules of a replication package),
-    nothing is extracted: ``shift`` is put before every line, and broken indentation stays broken.
+    By default, the prediction may contain text other than code. Reasoning is removed
+    (``completions.visible``), and the code is extracted (``_code_candidates``). If ``shift`` is
+    given (by the rules of a replication package), nothing is extracted: ``shift`` is put before
+    every line, and broken indentation stays broken.
 
     Comments for pylint in the prediction are removed, so that an answer cannot silence pylint. Such
     comments in the file stay, even if they are between the original's signature and body.
@@ -466,7 +467,9 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     prediction = re.sub("\r\n?", "\n", prediction)
     found = None
     if shift is None:
-        placed = (_place_code(location, code) for code in _code_candidates(location, prediction))
+        placed = (
+            _place_code(location, code) for code in _code_candidates(location, visible(prediction))
+        )
         found = next((new for new in placed if _parses(new[0])), None)
     whole, body = found or _place_code(location, prediction, shift)
     head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""

@@ -113,8 +113,11 @@ def read_or_one_line(read, *given):
     return None
 
 
+CONTENTS = BYTES | VALUES.map(lambda one: json.dumps(one).encode())
+
+
 @pytest.mark.parametrize(("suffix", "read"), READERS)
-@given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
+@given(content=CONTENTS)
 def test_any_file_is_read_or_refused(tmp_path, suffix, read, content):
     file = tmp_path / f"{'.x' if suffix == '.lock' else 'x'}{suffix}"
     file.write_bytes(content)
@@ -157,7 +160,7 @@ def test_any_value_of_a_parameter_is_read_or_refused(declared, text):
     assert value is None or declared is None or type(value) is type(declared)
 
 
-@given(content=BYTES | VALUES.map(lambda one: json.dumps(one).encode()))
+@given(content=CONTENTS)
 def test_any_adapter_s_configuration_is_read_or_refused(tmp_path, content):
     (tmp_path / ADAPTER).write_bytes(content)
     read_or_one_line(base_of, tmp_path)

@@ -61,28 +61,26 @@ def folder() -> Path:
     return get()
 
 
-def _place(pins: Path) -> Path:
-    return paths.DOWNLOADS / SOURCES_NAME / file_hash(pins)[:12]
+def _place() -> Path:
+    return paths.DOWNLOADS / SOURCES_NAME / file_hash(PINS)[:12]
 
 
 def is_fetched() -> bool:
-    return _place(PINS).is_dir()
+    return _place().is_dir()
 
 
-def get(pins: Path | None = None) -> Path:
-    """Return the folder of pinned sources. ``pins`` is the file that pins these sources, by default
-    PINS. If the sources are missing, fetch and unpack them; the folder is either complete or
-    absent. Raises UserError if pip fails.
+def get() -> Path:
+    """Return the folder of the sources that PINS pins. If the sources are missing, fetch and unpack
+    them; the folder is either complete or absent. Raises UserError if pip fails.
     """
-    pins = pins or PINS
-    place = _place(pins)
+    place = _place()
     if place.is_dir():
         return place
     with TemporaryDirectory(dir=paths.make_folder(place.parent)) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
-        if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(pins)):
+        if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(PINS)):
             raise UserError(
-                f"pip cannot download the sources of {pins.name}: {said}; fix this, then run "
+                f"pip cannot download the sources of {PINS.name}: {said}; fix this, then run "
                 f"`lookuplab data get {SOURCES_NAME}`"
             )
         for wheel in sorted(wheels.iterdir()):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi import first_call
-from lookuplab.cloudapi.first_call import FirstCall, call_extent, strip_backticks
+from lookuplab.cloudapi.first_call import FirstCall, call_extent, code_span, strip_backticks
 
 CALLS = table(__file__, "calls.yaml")
 UNFINISHED = ["", "f.g", "f \\\n", "f(", "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=''"]
@@ -71,6 +71,10 @@ def test_no_character_is_looked_at_more_than_a_few_times(begins, monkeypatch):
 
 
 QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'", '"""')]
+
+
+def test_code_before_unfinished_reasoning_stays_where_it_is():
+    assert code_span("f(a=1)<think>f(a=1)") == (0, 6)
 
 
 @given(st.text(alphabet="ab(){}[]'\"\\\n# :!=", max_size=25), st.sampled_from(QUOTED))

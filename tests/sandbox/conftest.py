@@ -20,6 +20,8 @@ def sandbox():
 
 
 @pytest.fixture(scope="module")
-def server(sandbox):
-    with ForkServer(sandbox, sys.executable, Limits(seconds=20, cpu_seconds=20)) as running:
+def server(request, sandbox):
+    """Yield a server. A module may have its own LIMITS."""
+    limits = getattr(request.module, "LIMITS", Limits(seconds=20, cpu_seconds=20))
+    with ForkServer(sandbox, sys.executable, limits) as running:
         yield running

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from beside import table
 
-from lookuplab.sandbox.server import FETCHED, ForkServer, Limits, Program
+from lookuplab.sandbox.server import FETCHED, Limits, Program
 
 CONTAINED, FORGED, REPLIES = table(__file__, "hostile.yaml").values()
 RIGHT = "\nresult = [2 * x for x in test_input]\n"
@@ -36,12 +36,6 @@ def program(solution, *imports):
     return Program(
         "\n".join(imports) + f"{PLAIN}\ncode = {solution!r}\ntest_execution(code)\n", imports
     )
-
-
-@pytest.fixture(scope="module")
-def server(sandbox):
-    with ForkServer(sandbox, sys.executable, LIMITS) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

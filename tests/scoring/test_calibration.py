@@ -73,6 +73,7 @@ def test_aurc_is_the_mean_risk_over_the_coverage():
     # answers with equal confidence are added in one step, here from coverage 1/4 to 1
     found = aurc_interval([True, False, True, False], [0.9, 0.5, 0.5, 0.5], APART)
     assert found.value == pytest.approx(0.5 * 0.75)
+    assert math.isnan(aurc_interval([], [], []).value)
 
 
 def test_bins_have_equal_mass_but_for_equal_confidences_in_any_order_and_none_is_certain():

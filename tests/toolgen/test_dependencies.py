@@ -116,8 +116,9 @@ def test_only_definitions_of_the_repository_outside_the_function_count_whatever_
     prediction's own file.
     """
     broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
+    place = location_of(BASE, 4)._replace(body="        return (self.")
     for _ in range(2):  # before and after Jedi has read ``base``
-        dependencies_of(root, "base.py", broken, location_of(BASE, 4))
+        dependencies_of(root, "base.py", broken, place)
         assert {*dependencies_of(root, "user.py", USER, location_of(USER, 6))} == {*NAMES}
 
 
@@ -143,8 +144,10 @@ def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
     assert "self.size" in run_python(EARLIER, root, USER)
 
 
-def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):
-    text = "def place(x):\n    return helper(__file__, x)\n\ndef helper(a, b): return a\n"
+@pytest.mark.parametrize("begin", ["\n    ", " ", '\n    """Say.\n    More."""; '])
+def test_a_module_s_own_attributes_are_no_dependencies_wherever_the_body_begins(begin, tmp_path):
+    text = f"def place(x=LEVEL):{begin}return helper(__file__, x)\n\ndef helper(a, b): return a\n"
+    text += "LEVEL = 1\n"
     (tmp_path / "user.py").write_text(text)
     assert dependencies_of(tmp_path, "user.py", text, location_of(text, 1)) == ["helper"]
 

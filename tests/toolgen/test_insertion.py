@@ -30,18 +30,23 @@ class C:
         return inner
 
 def short(x): return x
+
+def beside(x):
+    """Say.
+    More."""; return x
 '''
 
+PLACE = location_of(FILE, 6)
 
-@pytest.mark.parametrize("line", [6, 12, 19])
+
+@pytest.mark.parametrize("line", [6, 12, 19, 21])
 def test_the_reference_in_its_own_place_changes_nothing(line):
     place = location_of(FILE, line)
     whole = "\n".join(FILE.split("\n")[line - 1 : place.end_line])
     assert insert(FILE, place, whole).text == FILE
-    if line != 19:
-        assert insert(FILE, place, place.body).text == FILE
-    else:  # the body begins on the next line
-        assert insert(FILE, place, "return 2").text.endswith("def short(x):\n    return 2\n")
+    text = insert(FILE, place, place.body).text
+    # a body that begins on the line of the signature or docstring gets a line of its own
+    assert (text == FILE) == (line < 19) and ast.dump(ast.parse(text)) == ast.dump(ast.parse(FILE))
 
 
 WHOLE = "def f(self):\n    return 1"
@@ -63,13 +68,14 @@ WHOLE = "def f(self):\n    return 1"
         "```\r\nx = 1\r\n        return 1",
         f"~~~\n{WHOLE}\n~~~\nIt returns one.",
         f"```\nC().f()\n```\nCode:\n```py\n{WHOLE}\n```\n```\nprint(1)\n```",
+        f"<think>\ndef f(self):\n    return 0\n</think>\n{WHOLE}",
         f"Sure, here it is:\n\n@property\n{WHOLE}\n\nThis returns one.",
         "Words here.\n\ndef f(\n    self,\n):\n    x = 1\n#   x = 2\n    return 1\n\nMore words.",
         "Here is the body:\n\n        return 1\n\nIt returns one.",
     ],
 )
 def test_code_is_taken_out_of_an_answer_and_indented_as_the_place_wants(answer):
-    function = ast.parse(insert(FILE, location_of(FILE, 6), answer).text).body[1].body[0]
+    function = ast.parse(insert(FILE, PLACE, answer).text).body[1].body[0]
     assert ast.unparse(function.body[-1]) == "return 1" and len(function.decorator_list) == 1
 
 
@@ -83,7 +89,7 @@ def test_code_is_taken_out_of_an_answer_and_indented_as_the_place_wants(answer):
     ],
 )
 def test_of_any_other_answer_nothing_is_left_out(answer):
-    body = insert(FILE, location_of(FILE, 6), answer).body
+    body = insert(FILE, PLACE, answer).body
     assert "".join(body.split()) == "".join(answer.split())
 
 
@@ -102,7 +108,7 @@ def test_of_any_other_answer_nothing_is_left_out(answer):
     ],
 )
 def test_the_package_leaves_the_indentation_as_it_is(answer, shift, parses):
-    text = insert(FILE, location_of(FILE, 6), answer, shift).text
+    text = insert(FILE, PLACE, answer, shift).text
     try:
         assert ast.parse(text) and parses
     except SyntaxError:
@@ -139,19 +145,18 @@ def test_the_inside_of_a_string_is_not_moved():
 
 
 def test_a_broken_function_is_inserted_as_it_is():
-    *_, whole, body = insert(FILE, location_of(FILE, 6), "def f(self):\n    return foo(")
+    *_, whole, body = insert(FILE, PLACE, "def f(self):\n    return foo(")
     assert whole == "    def f(self):\n        return foo(" and body == "        return foo("
 
 
 @given(st.text(max_size=80))
 def test_any_prediction_leaves_the_rest_of_the_file_alone(prediction):
-    inserted = insert(FILE, location_of(FILE, 6), prediction)
+    inserted = insert(FILE, PLACE, prediction)
     lines = inserted.text.split("\n")
     assert lines[:5] == FILE.split("\n")[:5] and lines[inserted.end_line :] == FILE.split("\n")[10:]
 
 
 def test_blank_lines_in_an_answer_take_time_in_proportion_to_their_number():
     began = time.process_time()
-    place = location_of(FILE, 6)
-    assert insert(FILE, place, "`" + "\n" * 30_000 + "x").body.endswith("x")
+    assert insert(FILE, PLACE, "`" + "\n" * 30_000 + "x").body.endswith("x")
     assert time.process_time() - began < 5

@@ -150,6 +150,10 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert all(scored[name] == found[name] for name in ("bleu4", "codebleu"))
 
 
+def triples(rows):
+    return [(row["condition"], row["value"], row["n"]) for row in rows]
+
+
 def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds():
     columns = ["calls", "passed", "covered", "dependencies", "cluster"]
     mark = pd.DataFrame([(0, 1, 1, 2, "a"), (1, 1, 0, 0, "b")], columns=columns)
@@ -158,8 +162,7 @@ def test_doubt_is_compared_at_the_mark_s_number_of_calls_between_two_thresholds(
     rows = equal_calls_rows("m", {"gate_0": mark, "gate_1": never}, [often, never])
     # The mark makes half as many calls as ``often``, so doubt's values are the mean of ``often``
     # and ``never``. Success is 1 with the mark and 3/4 with doubt; coverage is 1/2 and 1/4.
-    found = [(row["condition"], row["value"], row["n"]) for row in rows]
-    assert found == [("gate_0 - doubt", 25, 2)] * 2
+    assert triples(rows) == [("gate_0 - doubt", 25, 2)] * 2
 
 
 def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frames):
@@ -169,7 +172,7 @@ def test_answers_without_an_end_break_and_coverage_gains_more_than_success(frame
     rows = ending_rows(frames | {("m", "toolgen"): broken}, made, {"m": "T5", "other": "GPT"})
     # coverage rises from 2 of 8 to 6 of 8 dependencies, success from 1 of 3 to 3 of 4 functions
     rows += gain_rows(frames, {"m": "T5", "other": "GPT"})
-    assert [(row["condition"], row["value"], row["n"]) for row in rows] == [
+    assert triples(rows) == [
         ("T5", 25, 4),
         ("T5/unfinished", 100, 1),
         ("T5/finished", pytest.approx(100 / 3), 3),

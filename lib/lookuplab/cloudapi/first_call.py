@@ -16,7 +16,7 @@ import re
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from lookuplab.models.completions import blocks, visible
+from lookuplab.models.completions import THINKING_ENDS, blocks, visible
 
 # The instructions are quoted from the paper. In our copy of the paper, the listing ends without the
 # example's input and output: it only repeats "As an example you will be given a code input. And you
@@ -182,7 +182,8 @@ def code_span(text: str) -> tuple[int, int]:
     ``text.find(code)`` could be wrong, because words before the code may contain the same call.
     """
     answer = visible(text)
-    begin = text.rindex(answer) if answer else len(text)
+    # the answer is the beginning of the text after the reasoning, and may occur in later reasoning
+    begin = text.rindex(THINKING_ENDS.split(text)[-1])
     if found := blocks(answer):
         start, end = found[-1].start, found[-1].end
         # the line break before the closing fence does not belong to the code

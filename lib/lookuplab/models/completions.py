@@ -65,6 +65,12 @@ class Prompt:
     choices: tuple[str, ...] | None = None
     place: str | None = None
 
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """Return the messages that a chat model reads."""
+        user = {"role": "user", "content": self.text}
+        return [{"role": "system", "content": self.system}, user] if self.system else [user]
+
 
 class StopRule(Protocol):
     """A rule that reads one answer piece by piece and decides where it ends. ``name`` is part of

@@ -564,9 +564,8 @@ class LocalModel:
             return self.prompt_ids(prompt.text)
         if not self.tokenizer.chat_template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
-        system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-        attempts = [[*system, {"role": "user", "content": prompt.text}]]
-        if system:
+        attempts = [prompt.messages]
+        if prompt.system:
             attempts.append([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}])
         for turns in attempts:
             try:

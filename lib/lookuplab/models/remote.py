@@ -402,8 +402,7 @@ class RemoteModel:
             seed = int(hashed(f"{decoding.seed}/{prompt.id}/{sample}")[:8], 16) >> 1
             asked |= {"top_p": decoding.top_p, "seed": seed}
         if self.chat:
-            messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-            asked["messages"] = [*messages, {"role": "user", "content": prompt.text}]
+            asked["messages"] = prompt.messages
         else:
             asked["prompt"] = prompt.text
         if self.logprobs:

@@ -172,5 +172,6 @@ def _aurc(right: Array, wrong: Array) -> Array:
     covered = np.cumsum(counts, axis=1)
     # where nothing is covered yet, the risk has no weight; the maximum only avoids division by 0
     risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
-    area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
+    with np.errstate(invalid="ignore"):  # NaN without answers
+        area: Array = (risk * counts).sum(axis=1) / counts.sum(axis=1)
     return area

@@ -201,12 +201,12 @@ def jackknife(
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
     left_out = (
         np.arange(start, min(start + LEFT_OUT_AT_ONCE, len(labels)))[:, None] != member
-        for start in range(0, len(labels), LEFT_OUT_AT_ONCE)
+        for start in range(0, len(labels) or 1, LEFT_OUT_AT_ONCE)
     )
     without = np.concatenate([statistic(weights.astype(float)) for weights in left_out])
     wholes = np.ones((len(member), len(value))) if wholes is None else np.asarray(wholes)
     sizes = _by_cluster(member, wholes)
-    return _numbers(kind, value, without.reshape(len(labels), -1), sizes, sizes.sum(axis=0).round())
+    return _numbers(kind, value, without.reshape(sizes.shape), sizes, sizes.sum(axis=0).round())
 
 
 def _by_cluster(clusters: ArrayLike, values: Array) -> Array:

@@ -496,11 +496,14 @@ def dependencies_of(root: Path, file: str, text: str, location: Location) -> lis
     Raises WorkerLost if Jedi takes too long, crashes or raises an exception, and does so again in a
     new process.
     """
-    first = location.body_line
-    last = location.end_line
-    body = "\n".join(text.split("\n")[first - 1 : last])
-    uses = [(use.line + first - 1, use.column, use.text) for use in expressions(body)]
-    return ask_worker(own_keys, root, file, text, uses, range(location.line, last + 1))
+    above = location.body_line - 1
+    # the first line of the body may follow other code on its line, as in ``def f(): return 1``
+    moved = len(f"{text}\n".split("\n")[above]) - len(location.body.partition("\n")[0])
+    uses = [
+        (use.line + above, use.column + (0 if use.line > 1 else moved), use.text)
+        for use in expressions(location.body)
+    ]
+    return ask_worker(own_keys, root, file, text, uses, range(location.line, location.end_line + 1))
 
 
 def messages_of(

@@ -83,17 +83,14 @@ class ToolUse:
         """Return the trigger and the rules as a text for the keys of stored answers. The rules
         ``given_signature`` and ``boundary`` are mentioned only if they are False.
         """
-        rules = self.rules
-        parts = {
-            "trigger": self.trigger,
-            "variant": rules,
-            "gate": float(rules.min_mark_probability),
-            "ends": rules.name_end_rule,
-        }
-        parts |= {
-            name: False for name in ("given_signature", "boundary") if not getattr(rules, name)
-        }
-        return ", ".join(f"{name} {value}" for name, value in parts.items())
+        text = (
+            f"trigger {self.trigger}, variant {self.rules}, "
+            f"gate {float(self.rules.min_mark_probability)}, ends {self.rules.name_end_rule}"
+        )
+        for name in ("given_signature", "boundary"):
+            if not getattr(self.rules, name):
+                text += f", {name} False"
+        return text
 
     def constraint(self, *of_row: Any) -> "ToolConstraint":
         """Return the constraint on one row. ``of_row`` are the other arguments of ToolConstraint:

@@ -25,7 +25,7 @@ from parso.python.tokenize import tokenize as parso_tokens
 from parso.tree import Leaf
 
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.models.completions import blocks, code_of
+from lookuplab.models.completions import blocks, code_of, visible
 from lookuplab.paths import is_special
 
 # 1. Tokens
@@ -214,7 +214,8 @@ class Location(NamedTuple):
     ``body_line``. Lines count from 1, and ``end_line`` is included. ``header`` is the text from
     `def` to the last line before the ``body``; ``signature`` is the header without the
     ``docstring``. ``indent`` is the indentation of the `def` line, ``body_indent`` the indentation
-    of the body. All texts have the indentation that they have in the file.
+    of the body. All texts have the indentation that they have in the file. Code that begins after
+    the signature or the docstring, on the same line, is moved to a line of its own in ``body``.
     """
 
     name: str
@@ -264,23 +265,27 @@ def location_of(text: str, line: int) -> Location:
         )
     lines = text.split("\n")
     end, _ = end_of(node, lines)
-    first = node.body[0]
+    first, *rest = node.body
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
-    row = lines[start - 1]
     indent = _indent(lines[line - 1])
-    column = column_of(row, first.col_offset)
+    inner = _indent(lines[start - 1])
     docstring = ast.get_docstring(node, clean=False)
-    if row[:column].strip():  # a one-line function, such as def f(): return 1
+    last = start - 1  # the last line of the header
+    moved = None  # the first statement of the body, if it is on the last line of the header
+    if first.col_offset > len(inner):  # a one-line function, such as def f(): return 1
         inner = indent + "    "
-        body_line = start
-        header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
-        body = [inner + row[column:], *lines[start:end]]
-    else:
-        inner = _indent(row)
-        body_line = start if docstring is None else end_of(first, lines)[0] + 1
-        header = lines[line - 1 : body_line - 1]
-        body = lines[body_line - 1 : end]
-        signature = lines[line - 1 : start - 1]
+        last, moved = start, first
+    elif docstring is not None:
+        last, _ = end_of(first, lines)
+        moved = next((each for each in rest if each.lineno == last), None)
+    header = lines[line - 1 : last]
+    body = lines[last:end]
+    if moved:
+        column = column_of(header[-1], moved.col_offset)
+        body.insert(0, inner + header[-1][column:])
+        header[-1] = header[-1][:column].rstrip("; \t")
+    signature = header if moved is first else lines[line - 1 : start - 1]
+    body_line = last if moved else last + 1
     parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
     return Location(node.name, line, end, indent, inner, *parts)
 
@@ -451,9 +456,10 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     original's signature and docstring are put before it. White space at the end of a prediction is
     kept.
 
-    By default, the prediction may contain text other than code, from which the code is first
-    extracted (``_code_candidates``). If ``shift`` is given (by the rules of a replication package),
-    nothing is extracted: ``shift`` is put before every line, and broken indentation stays broken.
+    By default, the prediction may contain text other than code. Reasoning is removed
+    (``completions.visible``), and the code is extracted (``_code_candidates``). If ``shift`` is
+    given (by the rules of a replication package), nothing is extracted: ``shift`` is put before
+    every line, and broken indentation stays broken.
 
     Comments for pylint in the prediction are removed, so that an answer cannot silence pylint. Such
     comments in the file stay, even if they are between the original's signature and body.
@@ -461,7 +467,9 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     prediction = re.sub("\r\n?", "\n", prediction)
     found = None
     if shift is None:
-        placed = (_place_code(location, code) for code in _code_candidates(location, prediction))
+        placed = (
+            _place_code(location, code) for code in _code_candidates(location, visible(prediction))
+        )
         found = next((new for new in placed if _parses(new[0])), None)
     whole, body = found or _place_code(location, prediction, shift)
     head = f"{location.header}\n" if whole.startswith(f"{location.header}\n") else ""

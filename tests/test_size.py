@@ -39,12 +39,12 @@ def code_tokens(text: str) -> int:
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("lib", 123_094),
+        ("lib", 123_456),
         ("notebooks", 34_969),
         ("data/recipes", 26_971),
-        ("tests", 111_859),
+        ("tests", 112_455),
         ("data/paper", 0),
-        ("docs", 1_772),
+        ("docs", 1_782),
     ],
 )
 def test_no_folder_grows(folder, most):

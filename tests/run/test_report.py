@@ -27,10 +27,7 @@ WRITTEN = [
 def site(shared):
     # the name has a space, because a user's folder may have one
     folder = shared / "a report" / "mini"
-    # The first of several test processes builds the site. The index for searches takes a quarter of
-    # the time, and no test needs it; `make reproduce` builds it.
-    with FileLock(shared / "report.lock"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sphinx.search.IndexBuilder.feed", lambda *_: None)
+    with FileLock(shared / "report.lock"):  # the first of several test processes builds the site
         if not folder.exists():
             website.build(notebooks.load_profile("mini"), folder)
     return folder

@@ -14,6 +14,7 @@ import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -274,5 +275,7 @@ def _rows(name: str, files: Files) -> dict[str, dict[str, str]]:
 
 def _is_near(column: str, old: str, new: str) -> bool:
     """Return whether two numbers of a column are equal up to the tolerance."""
-    is_float = column in ("value", "ci_low", "ci_high") and "none" not in (old, new)
-    return is_float and isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    if column in ("value", "ci_low", "ci_high"):
+        with suppress(ValueError):  # raised by "none"
+            return isclose(float(old), float(new), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    return False

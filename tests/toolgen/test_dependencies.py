@@ -70,6 +70,12 @@ def root(tmp_path):
         ("c = (a or b).c\nd(c)", "a b ().c d"),
         ("x = f(k=v)\nfrom m import n\nself.y = 1\nself.z += 1", "f v self self self.z"),
         ("f'a{b!r}c{d.e:f}'", "b d d.e"),  # the text of an f-string has no names
+        ("global a\na = a or b\na", "a a b a"),
+        ("f(x := 1, x)\nwith (a as b, c as d): d", "f a c"),
+        (
+            "match a:\n case [b, *d, c.D] if d: b\n case {1: f(g=h), **i} as j: h, i, j",
+            "a c c.D f",
+        ),
         ("n.o\n(a)", "n n.o a"),  # an expression does not continue on the next line
         ("f(self.items(\n    self.z[", "f self self.items self self.z"),
     ],

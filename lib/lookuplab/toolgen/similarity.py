@@ -26,6 +26,7 @@ from operator import itemgetter
 import numpy as np
 import tree_sitter_python
 from parso.python.tree import Name
+from parso.tree import NodeOrLeaf
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Prefix
 from tree_sitter import Language, Node, Parser
@@ -40,6 +41,7 @@ from lookuplab.toolgen.source import (
     code_tokens,
     is_identifier,
     leaves,
+    names_of_match,
     reindent,
     tokens,
 )
@@ -502,14 +504,17 @@ def expressions(text: str) -> list[Token]:
     An expression is returned as a Token, which has the expression's key as its text and the
     position of the last name (for ``a.b``, the position of ``b``).
 
-    Names that are defined in the text, names of keyword arguments, and imports are left out.
+    Names that are defined in the text, names of keyword arguments, and imports are left out. A name
+    that is declared ``global`` or ``nonlocal`` is defined elsewhere, even if the text assigns it.
     """
     tokens = [leaf for leaf in leaves(text) if leaf.value]
     values = ["", *(leaf.value for leaf in tokens), ""]  # the value of token n is values[n + 1]
     # index of a token (a name or a closing bracket) -> the expression that ends with this token
     keys: dict[int, str] = {}
     opening: list[int] = []
-    defined: set[str] = set()
+    defined = names_of_match(text)
+    # pairs (function, name that is declared global or nonlocal in this function)
+    declared: set[tuple[NodeOrLeaf | None, str]] = set()
     uses: list[Token] = []
     bound = cache(lambda node: {*map(id, node.get_defined_names())})
 
@@ -532,9 +537,18 @@ def expressions(text: str) -> list[Token]:
             keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
             if leaf.search_ancestor("import_name", "import_from"):
                 continue
-            # ``x += 1`` does not count as a definition, because it also reads x
-            if isinstance(leaf, Name) and is_definition(leaf) and behind not in AUGMENTED:
-                if before != ".":
+            function = leaf.search_ancestor("funcdef")
+            if leaf.parent and leaf.parent.type in ("global_stmt", "nonlocal_stmt"):
+                declared.add((function, value))
+            is_bound = (
+                # parso knows no definition in ``f(x := 1)`` and ``with (a as x, b as y)``
+                behind == ":="
+                or (before == "as" and behind not in (".", "(", "["))
+                # ``x += 1`` does not count as a definition, because it also reads x
+                or (isinstance(leaf, Name) and is_definition(leaf) and behind not in AUGMENTED)
+            )
+            if is_bound:
+                if before != "." and (function, value) not in declared:
                     defined.add(value)
             # any other name is a use, unless it is the name of a keyword argument
             elif not (

@@ -199,6 +199,24 @@ def is_identifier(leaf: Leaf) -> bool:
     return is_name(leaf.value) and kinds.isdisjoint(("fstring_string", "fstring_conversion"))
 
 
+def names_of_match(text: str) -> set[str]:
+    """Return the names that the patterns of ``match`` statements define, and the words ``match``
+    and ``case``, which parso takes for names. Return an empty set if there is no such statement or
+    if the text does not parse.
+    """
+    found: set[str] = set()
+    with suppress(UserError):
+        for node in ast.walk(syntax_tree(reindent(text, ""))):
+            if isinstance(node, ast.pattern):
+                # the only texts in a pattern's fields are the names that it defines
+                found |= {
+                    "match",
+                    "case",
+                    *(one for one in vars(node).values() if isinstance(one, str)),
+                }
+    return found
+
+
 # 2. The place of a function
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef

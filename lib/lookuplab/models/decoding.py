@@ -59,9 +59,8 @@ TURNS = {"cuda": 4}
 # on the fast path, which has no padding, or if a prompt is read once for several samples.
 CPU_TOKENS = 8192
 GROUP = 64  # see ``top_two``
-LIKELIEST = (
-    32  # ``nucleus`` ranks only this many tokens, unless they do not decide which tokens are kept
-)
+# ``nucleus`` ranks only this many tokens, unless they do not decide which tokens are kept
+LIKELIEST = 32
 KEEP_SECONDS = 1.0  # a finished answer is yielded within about this time
 # The largest relative difference between logits that rounding in 16 bits can explain. An
 # architecture that ignores the cache would give a difference of about 1.

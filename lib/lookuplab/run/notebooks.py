@@ -378,7 +378,7 @@ def profile_with_figures(name: str) -> Profile:
     if not any((made.figures / made.name).glob("*/*.csv")):
         raise UserError(
             f"no figures of profile {name!r} yet: `lookuplab run` and `lookuplab reproduce` make "
-            "them, without other values of -p"
+            "them, if -p sets only models"
         )
     return made
 

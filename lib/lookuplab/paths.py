@@ -224,7 +224,9 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     fields = parse(json.loads, line.rstrip())
                     if not isinstance(fields, dict):
                         raise ValueError("not an object")
-                    if re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):
+                    # these two conditions are quick, and hold for few lines
+                    suspicious = "\\u" in line or not line.isascii()
+                    if suspicious and re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):
                         text = json.dumps(fields, ensure_ascii=False)
                         clean = text.encode("utf-8", "replace").decode()
                         if clean != text:

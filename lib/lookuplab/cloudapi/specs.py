@@ -36,6 +36,7 @@ class Parameter(NamedTuple):
     type: str = ""
 
 
+_parameter = cache(Parameter)  # most parameters belong to many APIs, and are made only once
 Signature = tuple[Parameter, ...]
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ def from_json(row: dict[str, Any]) -> ApiSpec:
         name: tuple(v) if isinstance(v, list) else v for name, v in row.items()
     }
     first, *overloads = (
-        tuple(Parameter(*one) for one in rows)
+        tuple(_parameter(*one) for one in rows)
         for rows in (row["parameters"], *row.get("overloads", ()))
     )
     return ApiSpec(**plain | {"parameters": first, "overloads": tuple(overloads)})

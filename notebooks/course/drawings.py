@@ -151,7 +151,7 @@ def continuations(names: Iterable[str], start: str) -> tuple[Tree, list[str]]:
 
 
 def choice(walked, at: int) -> tuple[Tree, list[str]]:
-    """Return (tree, path) for a call of the completion tool. The tree has the tokens of the names
+    """Return (tree, path) for a call to the completion tool. The tree has the tokens of the names
     that the tool offered after step ``at`` of ``walked`` (a ``toolgen.explorer.Walk``). The path
     spells the name that was written.
 

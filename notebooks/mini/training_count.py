@@ -1,5 +1,5 @@
 """Makes the rows of dose_response.ipynb: validity as a function of how often a model saw an API in
-training. Two logistic curves over log(1 + count) are fitted: without documentation, and with the
+training. Two logistic curves against log(1 + count) are fitted: without documentation, and with the
 correct documentation.
 
 The curves show the effect of the count only if the counts were assigned at random, as for the mini
@@ -23,7 +23,7 @@ PENALTY = 100.0
 
 
 def fit(log_count: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return (intercept, slope) of the logistic curve of validity over log(1 + count).
+    """Return (intercept, slope) of the logistic curve of validity against log(1 + count).
 
     The arguments have the shape (tasks,): ``log_count`` has the values of log(1 + count), ``valid``
     has booleans, and ``weights`` has the weights of the tasks. If all calls are valid or all are

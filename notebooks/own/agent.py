@@ -172,7 +172,7 @@ class Talk:
         return Prompt(self.task.id, canonical(asked))
 
     def take(self, turn: Completion, show: Callable[[ApiTask, str], str]) -> None:
-        """Process the model's next turn: its answer, or calls of the tool. ``show`` returns the
+        """Process the model's next turn: its answer, or calls to the tool. ``show`` returns the
         tool's reply to a valid query about a task.
         """
         reply = json.loads(turn.text)

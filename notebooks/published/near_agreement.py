@@ -135,8 +135,8 @@ def agreement_rows(frame: pd.DataFrame) -> Rows:
 
 
 def chosen(rows: pd.DataFrame, candidates: Sequence[str]) -> str:
-    """Return the candidate whose kappa with the consensus is highest on the half of the answers
-    named "develop". Of several such candidates, return the first.
+    """Return the candidate whose kappa with the consensus is highest on the "develop" half of
+    the answers. Of several such candidates, return the first.
     """
     named = rows.condition.isin([f"{rule}/develop" for rule in candidates])
     found = rows[rows.metric.eq("kappa") & named]

@@ -144,7 +144,7 @@ def tune(
         load_best_model_at_end=True,
         report_to="none",
         dataloader_pin_memory=torch.cuda.is_available(),
-        accelerator_config={"dispatch_batches": False},  # a batch of word bags cannot be sliced
+        accelerator_config={"dispatch_batches": False},  # bags of words cannot be sliced
     )
     trainer = SentenceTransformerTrainer(
         model,

@@ -36,7 +36,7 @@ class Step:
     """One token of an answer: its id, its text, its probability under the unconstrained model, and
     whether it is the mark.
 
-    ``asked`` is the call of the tool after this token, if there was one. Within a name,
+    ``asked`` is the call to the tool after this token, if there was one. Within a name,
     ``question`` is the call that suggested the name. For the token right before a name,
     ``question`` equals ``asked``. ``allowed`` has the ids of the tokens that could begin or
     continue a suggestion here. It is [] if no suggestion could be continued, and None if any token
@@ -79,7 +79,7 @@ class Walk(NamedTuple):
         return [at for at, step in steps if step.allowed and step.token != wanted[at]]
 
     def counts(self) -> dict[str, int]:
-        """Return how many tokens, marks, calls of the tool ("questions"), choices among several
+        """Return how many tokens, marks, calls to the tool ("questions"), choices among several
         tokens, forced tokens and overruled tokens there are.
         """
         return {

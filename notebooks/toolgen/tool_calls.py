@@ -1,4 +1,4 @@
-"""Computes numbers on the models' calls of the tool: how many there were, what the tool offered,
+"""Computes numbers on the models' calls to the tool: how many there were, what the tool offered,
 and which calls remain if the tool is called only where the mark (the token that calls the tool) has
 at least a given probability.
 
@@ -43,12 +43,12 @@ Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> answers
 
 
 def asked_questions(completion: Completion) -> list[Question]:
-    """Return the calls of the tool during one completion, from the completion's ``record``."""
+    """Return the calls to the tool during one completion, from the completion's ``record``."""
     return [Question(**fields) for fields in cast("Rows", completion.record)]
 
 
 def questions_of(made: Generations) -> pd.DataFrame:
-    """Return one row for each call of the tool, as recorded during generation. The columns are:
+    """Return one row for each call to the tool, as recorded during generation. The columns are:
 
     - ``id`` and ``repository`` of the function
     - ``probability`` of the token that triggered the call
@@ -232,7 +232,7 @@ def threshold_rows(
 
 
 def removal_rows(model: str, questions: pd.DataFrame, thresholds: Sequence[float]) -> Rows:
-    """Return how many calls of the tool each threshold would keep, in answers that were generated
+    """Return how many calls to the tool each threshold would keep, in answers that were generated
     without a threshold.
 
     Of the calls after which the right name was written, a threshold keeps ``kept_right_percent``;

@@ -162,7 +162,7 @@ def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_
     assert {one.claim.id for one in failing if one.claim.role == "claim"} == run.words[
         "fails"
     ].keys() and len(run.words["table"]) <= 14
-    for id, (_, verdict, _) in run.words["findings"].items():
+    for id, (_, verdict, _) in run.words["hypotheses"].items():
         assert run.verdicts[id].direction == verdict
 
 

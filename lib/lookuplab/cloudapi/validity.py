@@ -3,7 +3,7 @@ kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3 and A.5).
 
 The text that is judged is ``client.`` followed by the completion. Only the first outermost call on
 the client is judged; later text is ignored. The text is taken literally: a completion that repeats
-the prompt, or that begins with ``client.``, is not a call of the API.
+the prompt, or that begins with ``client.``, is not a call to the API.
 
 A call is valid if a stub with the API's signature accepts the call's arguments. Only the names and
 positions of the arguments count (Section 2.2 and Figure 3), never their values. There are two

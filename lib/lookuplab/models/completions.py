@@ -357,8 +357,8 @@ def generate_missing(
                 waiting -= made.keys()
                 found = store.present(waiting) if shard()[1] > 1 else set()
                 # If this process is slow, or hung for a while, other processes may have made its
-                # answers. It then stops this call. Stopping loses the answers in progress, perhaps
-                # many, so the others must have made at least half of the remaining answers.
+                # answers. Stopping this call loses the answers in progress, perhaps many. So it
+                # stops only if the others have made at least half of the remaining answers.
                 if found and 2 * len(found) >= len(waiting):
                     break
             else:

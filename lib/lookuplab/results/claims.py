@@ -79,7 +79,7 @@ SIZES = COVERS, SMALLER, LARGER, IMPRECISE = "covers", "smaller", "larger", "too
 UNPRINTED = "no printed value"
 REACH = -NormalDist().inv_cdf(TAIL_PROBABILITY)  # half-width of a 95% interval in standard errors
 ROUNDING = 1e-9  # a tolerance, so that an interval that ends exactly at a bound gives no verdict
-ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
+ROLES = {"claim": "claims", "check": "checks of the benchmark", "hypothesis": "hypotheses of ours"}
 SCOPES = ("all", "largest")  # values of ``Claim.models``
 # Claims about the artifact DESIGNS are also judged on the models in the artifact SHARES. These
 # models differ in the share of training calls that had documentation above them.
@@ -127,7 +127,7 @@ class Claim:
     - ``place`` is the section, table or figure in which the paper makes the ``statement``. ``also``
       lists other places in which the paper says the same about the same number.
     - ``why`` explains where the numbers of the test come from.
-    - ``role`` is "claim", "check" (true by construction) or "finding" (ours, not the paper's). In
+    - ``role`` is "claim", "check" (true by construction) or "hypothesis" (ours, not the paper's). In
       the profile named by ``check_in``, the role is "check".
     - ``models`` says for which models the claim must hold: all, or the largest of every family.
     - ``design`` names the rows of data/mini/DESIGN.md that speak ``for`` and ``against`` the claim

@@ -85,7 +85,7 @@ class Problem:
 def load_problems(file: Path | str) -> list[Problem]:
     """Return the problems of a .jsonl or .jsonl.gz file, in the order of the file.
 
-    Raises UserError if a line is not a problem with a test, if its library or perturbation is
+    Raises UserError if a line is no problem or lacks a test, if its library or perturbation is
     unknown, if an id occurs twice, or if the file has no problems.
     """
     problems = {}

@@ -255,7 +255,7 @@ class RepositoryProject(jedi.Project):
 
     If the repository's root is a package or inside one, its files are imported by the name of the
     outermost package, so imports begin in the folder above that package. Jedi also searches a
-    project for calls of a function, to infer the function's parameters. This search covers only the
+    project for calls to a function, to infer the function's parameters. This search covers only the
     repository, and not its neighbours in the folder above.
     """
 

@@ -47,12 +47,12 @@ class Pair:
     rules: Rules = PAPER_RULES
 
     def prompt(self, kind: ModelKind) -> str:
-        """Return the prompt for a model of one kind. A prompt has no marks."""
+        """Return the prompt for a model of this ``kind``. A prompt has no marks."""
         return prompt_text(self.unmarked(), kind, self.rules)
 
     def answer(self, kind: ModelKind) -> str:
-        """Return the text that a model of one kind should write: the body, or the whole function
-        without its docstring (``writes_def``).
+        """Return the text that a model of this ``kind`` should write: the body or, if
+        ``writes_def``, the whole function without its docstring.
         """
         return f"{self.signature}\n{self.body}" if writes_def(kind, self.rules) else self.body
 

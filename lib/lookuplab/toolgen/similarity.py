@@ -173,7 +173,7 @@ def code_bleu(sums: Array) -> Array:
     package ``codebleu`` on PyPI uses 1 if the data flow is missing or has no match.)
     """
     parts = components(sums)
-    # count 23 is above 0 by the packages' rules, by which a missing data flow counts as 0
+    # sums[..., 23] is above 0 under the packages' rules, where a missing data flow counts as 0
     parts = np.where(np.isnan(parts) & (sums[..., 23:] > 0), 0, parts)
     return np.nansum(parts, axis=-1) / np.isfinite(parts).sum(axis=-1)
 

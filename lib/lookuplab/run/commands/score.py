@@ -210,7 +210,7 @@ def write(
 def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = None) -> None:
     """Score calls of CloudAPIBench.
 
-    The command judges whether a completion is a valid call of the task's API and, if it is not, why
+    The command judges whether a completion is a valid call to the task's API and, if it is not, why
     it fails. Each line has the fields id, candidate, target, provider and client. The field service
     is also needed if several packages have a client class with this name. `candidate` is what the
     model wrote after the prompt's `client.`; nothing is stripped from it. `target` may be a list of

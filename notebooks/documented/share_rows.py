@@ -123,16 +123,16 @@ def share_rows(
 
 
 def worth_from(saved: pd.DataFrame, model: str) -> str:
-    """Return in words the share from which the specification is worth its tokens, for example "from
-    share 1/4 on". The specification is the API's name and further lines. It is worth its tokens if,
+    """Return in words the share from which the specification is worth its tokens, for example "if
+    at least 1/4 had it". The specification is the API's name and further lines. It is worth its tokens if,
     per token, the further lines raise validity significantly more than the name does.
 
-    Return "at no share" if there is no such share, and "" if the model was not tested with names.
+    Return "for no share" if there is no such share, and "" if the model was not tested with names.
     """
     price = saved[(saved.model == model) & saved.condition.str.match("share_.*beyond name")]
     above = price[price.metric == "points_per_100_tokens"].ci_low > 0
     shares = price.condition.str.extract(r"share_([\d.]+)/")[0].astype(float)
     falling = shares.sort_values(ascending=False)
     worth = [*falling[above.loc[falling.index].cummin()]]
-    none = "at no share" if len(price) else ""
-    return f"from share {Fraction(worth[-1])} on" if worth else none
+    none = "for no share" if len(price) else ""
+    return f"if at least {Fraction(worth[-1])} had it" if worth else none

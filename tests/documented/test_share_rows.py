@@ -11,9 +11,9 @@ from lookuplab_notebooks.documented.share_rows import answers, worth_from
 @pytest.mark.parametrize(
     ("lows", "said"),
     [
-        ([1, -1, 1], "from share 1 on"),  # not from 0 on: it is not worth it at 1/16
-        ([-1, 1, 1], "from share 1/16 on"),
-        ([1, 1, -1], "at no share"),
+        ([1, -1, 1], "if at least 1 had it"),  # not from 0 on: it is not worth it at 1/16
+        ([-1, 1, 1], "if at least 1/16 had it"),
+        ([1, 1, -1], "for no share"),
     ],
 )
 def test_worth_its_tokens_is_from_the_smallest_share_above_which_all_are(lows, said):

@@ -10,7 +10,6 @@ import io
 import json
 import lzma
 import os
-import re
 import secrets
 import stat
 import sys
@@ -224,9 +223,8 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     fields = parse(json.loads, line.rstrip())
                     if not isinstance(fields, dict):
                         raise ValueError("not an object")
-                    # these two conditions are quick, and hold for few lines
-                    suspicious = "\\u" in line or not line.isascii()
-                    if suspicious and re.search(r"\\u[dD][89a-fA-F]|[\udc80-\udcff]", line):
+                    # only such a line can contain a lone surrogate or a byte that is not UTF-8
+                    if "\\u" in line or not line.isascii():
                         text = json.dumps(fields, ensure_ascii=False)
                         clean = text.encode("utf-8", "replace").decode()
                         if clean != text:

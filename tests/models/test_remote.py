@@ -46,17 +46,22 @@ def tiny(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def endpoint(tiny):
-    with TinyEndpoint(load(tiny)) as running:
+def model(tiny):
+    return load(tiny)
+
+
+@pytest.fixture
+def endpoint(model):
+    # each test has its own server, because requests of a test that gave up may arrive late
+    with TinyEndpoint(model) as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
-def surroundings(endpoint, monkeypatch):
+def surroundings(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    endpoint.reset()
 
 
 @pytest.fixture(params=["tiny", "vllm", "uvicorn"])

@@ -26,11 +26,11 @@ class TinyEndpoint(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    lock = threading.Lock()  # one for all servers, because they may share the model
 
     def __init__(self, model):
         super().__init__(("127.0.0.1", 0), Handler)
         self.model = model
-        self.lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.reset()
 
@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         # The request no longer counts as in flight when its answer is sent, because the client may
         # then send the next request at once.
         with server.lock:
-            server.in_flight.discard(self)  # may be absent, if the request is from an earlier test
+            server.in_flight.remove(self)
         with suppress(ConnectionError):  # the client no longer waits
             self.send({"status": status, "body": json.dumps(told)} | server.reply)
 

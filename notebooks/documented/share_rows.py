@@ -124,8 +124,8 @@ def share_rows(
 
 def worth_from(saved: pd.DataFrame, model: str) -> str:
     """Return in words the share from which the specification is worth its tokens, for example "if
-    at least 1/4 had it". The specification is the API's name and further lines. It is worth its tokens if,
-    per token, the further lines raise validity significantly more than the name does.
+    at least 1/4 had it". The specification is the API's name and further lines. It is worth its
+    tokens if, per token, the further lines raise validity significantly more than the name does.
 
     Return "for no share" if there is no such share, and "" if the model was not tested with names.
     """

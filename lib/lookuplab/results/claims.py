@@ -127,8 +127,8 @@ class Claim:
     - ``place`` is the section, table or figure in which the paper makes the ``statement``. ``also``
       lists other places in which the paper says the same about the same number.
     - ``why`` explains where the numbers of the test come from.
-    - ``role`` is "claim", "check" (true by construction) or "hypothesis" (ours, not the paper's). In
-      the profile named by ``check_in``, the role is "check".
+    - ``role`` is "claim", "check" (true by construction) or "hypothesis" (ours, not the paper's).
+      In the profile named by ``check_in``, the role is "check".
     - ``models`` says for which models the claim must hold: all, or the largest of every family.
     - ``design`` names the rows of data/mini/DESIGN.md that speak ``for`` and ``against`` the claim
       in the mini world.

@@ -141,7 +141,7 @@ class Differences:
         return bool(self.texts[DIFFERENT])
 
     def lines(self) -> list[str]:
-        """Return the lines to print: what was found, by outcome, and a last line with the counts."""
+        """Return the lines to print: what was found, by outcome, and at last the counts."""
         count = {outcome: len(lines) for outcome, lines in self.texts.items()}
         failed = "FAILED: " if self.failed else ""
         equal = self.equal

@@ -137,7 +137,7 @@ def text(value: str) -> str:
 def _parameter(parameter: inspect.Parameter, described: str | None) -> click.Parameter:
     """Return the argument or option for a function's parameter. ``described`` is its help text."""
     kind = parameter.annotation
-    several = get_origin(parameter.annotation) is tuple
+    several = get_origin(kind) is tuple
     if several or type(None) in get_args(kind):
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:

@@ -108,7 +108,7 @@ class Turns(RemoteModel):
         if asked["tools"]:
             fields |= {"tools": [LOOKUP], "tool_choice": asked["tools"]}
         choice, usage = self._ask(fields | self.extra)
-        message = choice.get("message") or {}
+        message = choice["message"]
         text = content_text(message.get("content"))
         calls = [sent(call["function"]) for call in (message.get("tool_calls") or [])[:MOST]]
         reason = choice.get("finish_reason")

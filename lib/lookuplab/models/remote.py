@@ -212,8 +212,8 @@ class RemoteModel:
             except UserError as error:
                 failures.append(error)
             except REPLY_ERRORS as error:
-                form = f"{self.name} at {self.base_url}: a reply of unknown format ({error})"
-                failures.append(UserError(form))
+                form = f"a reply of unknown format ({self._quoted(error)})"
+                failures.append(UserError(f"{self.name} at {self.base_url}: {form}"))
             return []
 
         with ThreadPool(min(self.parallel, len(requests) or 1, 1024)) as pool:
@@ -365,10 +365,10 @@ class RemoteModel:
             words = f"a reply that is not JSON: {error.doc}"
         else:
             words = str(error)
-        words = self._mask_key(" ".join(MARKUP.sub(" ", words).split()))
+        words = self._quoted(" ".join(MARKUP.sub(" ", words).split()))
         is_lost = isinstance(error, openai.APIConnectionError)
         if 300 <= status < 400:
-            place = self._mask_key(error.response.headers.get("location", "nowhere"))
+            place = self._quoted(error.response.headers.get("location", "nowhere"))
             advice = f"; it redirects to {place}: if you trust that address, name it"
         elif status in (408, 409, 429) or status >= 500 or is_lost:
             advice = f" (after {RETRIES} retries at most)"
@@ -376,10 +376,11 @@ class RemoteModel:
             advice = f"; the key is taken from {self.key_variable} (option key_variable)"
         elif status == 404 or isinstance(error, ValueError):
             advice = "; check the address (it usually ends with /v1)"
-        return UserError(f"{self.name} at {self.base_url}: {words[:300]}{advice}")
+        return UserError(f"{self.name} at {self.base_url}: {words}{advice}")
 
-    def _mask_key(self, words: str) -> str:
-        return words.replace(self._client.api_key, "***")
+    def _quoted(self, words: object) -> str:
+        """Return the beginning of what a server wrote, in which the API key is masked."""
+        return str(words).replace(self._client.api_key, "***")[:300]
 
     def _logprobs_error(self, reason: str) -> UserError:
         return UserError(
@@ -409,8 +410,8 @@ class RemoteModel:
             asked["logprobs"] = True if self.chat else 1
         choice, usage = self._ask(asked | self.extra)
         prompt_tokens = int(usage.get("prompt_tokens") or 0)
-        message = choice.get("message") or {}
-        text = content_text(message.get("content") if self.chat else choice.get("text"))
+        # an answer may be null, but a reply without the field is one of the other kind
+        text = content_text(choice["message"].get("content") if self.chat else choice["text"])
         finish = self._finish(choice.get("finish_reason"), text)
         given = choice.get("logprobs") or {}
         pairs = self._log_probabilities(given, text)
@@ -443,7 +444,7 @@ class RemoteModel:
         if not finish:
             raise UserError(
                 f"{self.name} at {self.base_url} did not finish its answer (finish_reason "
-                f"{self._mask_key(repr(reason))[:80]}, {len(text)} characters): repeat the "
+                f"{self._quoted(repr(reason))}, {len(text)} characters): repeat the "
                 "command, or leave this task out if the server refuses it again"
             )
         if self.chat and finish == "length" and not visible(text).strip():
@@ -467,8 +468,8 @@ class RemoteModel:
         parts = align_pieces(text, [piece for piece, _ in pairs])
         if not parts:
             raise self._logprobs_error(
-                f"gives log-probabilities of pieces that do not spell its text ({pairs[0][0]!r} "
-                "...)"
+                "gives log-probabilities of pieces that do not spell its text "
+                f"({self._quoted(pairs[0])} ...)"
             )
         return [(part, number) for part, (_, number) in zip(parts, pairs, strict=False)]
 

@@ -4,6 +4,7 @@ were computed by hand.
 """
 
 import os
+import time
 
 import pytest
 from beside import table
@@ -115,6 +116,13 @@ def test_what_is_nested_deeper_than_any_code_is_read_up_to_a_depth(part):
     """
     assert 1500 < len(leaves(part * 9000 + "x")) < 10_000
     assert code_bleu_counts(f"return {part * 9000}x", "return x")[20] > 0
+
+
+@pytest.mark.parametrize("part", ["x", "lambda "])
+def test_a_long_line_is_searched_once_for_nested_operators(part):
+    began = time.process_time()
+    assert leaves(part * 60_000)
+    assert time.process_time() - began < 5
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):

@@ -34,7 +34,7 @@ DEEPEST = 1600  # parso reads code only up to this depth of nesting (``_cut_deep
 # Matches DEEPEST nested operators, as in ``not not not x``. Brackets are counted when they open and
 # close, but operators have no closing token, so a pattern looks for DEEPEST of them in a row.
 CHAIN = re.compile(
-    rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]*:|\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
+    rf"(?:(?:[-+~]|not\b|await\b|lambda\b[^:\n]{{,200}}:|\b\w+ if \w+ else)[ \t]*){{{DEEPEST}}}"
 )
 # Matches one token and the blanks before it. Text other than strings, comments, brackets and line
 # ends is matched in long pieces of several words. The group "endless" is the beginning of a string

@@ -357,19 +357,14 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
 # is kept
 
 # Ctrl-C sends SIGINT. A queue or container sends SIGTERM when the job's time is over. SLURM can
-# send SIGUSR1 some time before that (--signal).
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+# send SIGUSR1 some time before that (--signal). ``stoppable`` itself requests SIGALRM.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM)
 
 
 class Stopped(BaseException):
     """Raised when one of SIGNALS arrives. It is not an Exception, so that no ``except Exception``
     catches it as if it were an ordinary error.
     """
-
-
-def _stop(number: int, _frame: object) -> NoReturn:
-    end_children()  # before the exception, because this process may be waiting for one of them
-    raise Stopped(number)
 
 
 @contextmanager
@@ -382,11 +377,22 @@ def stoppable() -> Iterator[None]:
     # would leave a half-initialised module for `end_children`.
     import psutil  # noqa: F401
 
+    received: list[int] = []
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        end_children()  # before the exception, because this process may be waiting for one of them
+        received.append(number)
+        # code in C may drop the exception, and then the command would go on: raise it again
+        signal.setitimer(signal.ITIMER_REAL, 2)
+        raise Stopped
+
     for number in SIGNALS:
-        signal.signal(number, _stop)
+        signal.signal(number, stop)
     try:
         yield
-    except Stopped as stopped:
+    except BaseException:  # an import that was interrupted may raise another exception
+        if not received:
+            raise
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         end_children()
@@ -399,7 +405,7 @@ def stoppable() -> Iterator[None]:
         # os._exit also ends the threads, before they can remove their temporary folders
         for folder in Path(gettempdir()).glob(f"{paths.TEMPORARY}*"):
             shutil.rmtree(folder, ignore_errors=True)
-        os._exit(128 + stopped.args[0])
+        os._exit(128 + received[0])
 
 
 def end_children() -> None:

@@ -50,6 +50,24 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path, number):
     until(lambda: not any(map(is_at_work, below)))
 
 
+@pytest.mark.parametrize("dropped", ["pass", "raise RuntimeError"])
+def test_an_interrupt_that_a_library_drops_or_replaces_ends_the_command(dropped):
+    """PyCapsule_Import, for example, drops the exception and raises an ImportError."""
+    works = f"""from time import sleep
+from lookuplab.work import stoppable
+with stoppable():
+    try:
+        print(flush=True)
+        sleep(60)
+    except BaseException:
+        {dropped}
+    sleep(60)"""
+    with subprocess.Popen([sys.executable, "-c", works], stdout=-1, stderr=-1) as process:
+        process.stdout.readline()
+        process.terminate()
+        assert process.communicate(timeout=20)[1].startswith(b"\ninterrupted; ")
+
+
 def test_a_limit_of_open_files_is_one_line():
     said = explain(OSError(24, "Too many open files", "x"))
     assert said.startswith("Too many open files: raise the limit")

@@ -125,21 +125,23 @@ def code_words(code: str) -> list[str]:
     are returned.
     """
     words: list[str] = []
-    stack = [SNIPPET_PARSER.parse(code.encode()).root_node]
+    stack = [(SNIPPET_PARSER.parse(code.encode()).root_node, "")]
     while stack:  # an explicit stack, because expressions nest deeply
-        node = stack.pop()
-        stack.extend(reversed(node.children))
-        words.extend(() if node.children else _words_of(node))
+        node, parent = stack.pop()
+        stack.extend((child, node.type) for child in reversed(node.children))
+        words.extend(() if node.children else _words_of(node, parent))
     return words
 
 
-def _words_of(node: Node) -> list[str]:
+def _words_of(node: Node, parent: str) -> list[str]:
+    """Return the words of a node without children. ``parent`` is the type of its parent, given
+    because tree-sitter would search for the parent from the root.
+    """
     text = (node.text or b"").decode(errors="replace")
     if node.type == "identifier":
         return identifier_words(text)
     if node.type == "comment":
         return query_words(text)
-    parent = node.parent.type if node.parent else ""
     operation = node.type in OPERATORS and parent in OPERATIONS
     return [node.type] if operation or node.type in LOOPS else []
 

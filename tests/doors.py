@@ -5,6 +5,7 @@ refuses input.
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -20,6 +21,14 @@ def refused(message):
     with pytest.raises(UserError, match=message) as raised:
         yield raised
     assert "\n" not in str(raised.value)
+
+
+@contextmanager
+def quick():
+    """Expect the block to take less than 5 seconds of processor time."""
+    began = time.process_time()
+    yield
+    assert time.process_time() - began < 5
 
 
 def python(*arguments, cwd=None, **variables):

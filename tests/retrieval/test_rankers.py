@@ -2,11 +2,9 @@
 ensemble. Values are computed by hand from given vectors; trained rankers are small.
 """
 
-import time
-
 import numpy as np
 import pytest
-from doors import refused
+from doors import quick, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
@@ -128,9 +126,8 @@ def test_code_keeps_comments_identifiers_loops_and_binary_operators():
 
 def test_code_that_does_not_parse_or_is_deep_gives_its_words():
     assert "frame" in code_words("print frame\nx = = frame.mean(")
-    began = time.process_time()
-    assert code_words("x = " + "+".join(["a"] * 20_000)).count("a") == 20_000
-    assert time.process_time() - began < 5
+    with quick():
+        assert code_words("x = " + "+".join(["a"] * 20_000)).count("a") == 20_000
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ decorators and the indentation stay those of the reference, and strings are not 
 """
 
 import ast
-import time
 
 import pytest
+from doors import quick
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -157,6 +157,5 @@ def test_any_prediction_leaves_the_rest_of_the_file_alone(prediction):
 
 
 def test_blank_lines_in_an_answer_take_time_in_proportion_to_their_number():
-    began = time.process_time()
-    assert insert(FILE, PLACE, "`" + "\n" * 30_000 + "x").body.endswith("x")
-    assert time.process_time() - began < 5
+    with quick():
+        assert insert(FILE, PLACE, "`" + "\n" * 30_000 + "x").body.endswith("x")

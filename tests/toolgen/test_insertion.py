@@ -72,11 +72,22 @@ WHOLE = "def f(self):\n    return 1"
         f"Sure, here it is:\n\n@property\n{WHOLE}\n\nThis returns one.",
         "Words here.\n\ndef f(\n    self,\n):\n    x = 1\n#   x = 2\n    return 1\n\nMore words.",
         "Here is the body:\n\n        return 1\n\nIt returns one.",
+        f"\ufeff\f{WHOLE}",
+        f"import os\n\nX = 1\n\n\n@wraps(\n    X\n)\n{WHOLE}\n\nprint(f(X))",
+        "```py\nclass C:\n    def f(self):\n        return 1\n\n\nself = C()\nself.f()\n```",
+        f"@overload\ndef f(self): ...\n{WHOLE}",
+        f"Here it is:\n\n@overload\ndef f(self): ...\n{WHOLE}",
     ],
 )
 def test_code_is_taken_out_of_an_answer_and_indented_as_the_place_wants(answer):
     function = ast.parse(insert(FILE, PLACE, answer).text).body[1].body[0]
     assert ast.unparse(function.body[-1]) == "return 1" and len(function.decorator_list) == 1
+
+
+@pytest.mark.parametrize("last", ["return f", "yield f", "self.f = f"])
+def test_a_body_that_uses_a_function_of_its_own_name_is_a_body(last):
+    answer = f"x = 1\ndef f():\n    return x\n{last}"
+    assert insert(FILE, PLACE, answer).body == reindent(answer, "        ")
 
 
 @pytest.mark.parametrize(

@@ -377,12 +377,11 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     fenced.sort(key=lambda block: bool(re.search(name, block)))
     texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
     for text in texts + fenced[-1:]:
-        yield text
         # a comment may have any indentation, but belongs to the function only if more code follows
-        for whole in re.finditer(
-            rf"^([ \t]*){name}.*(?:(?:\n[ \t]*(?:#.*)?)*\n\1[ \t)\]}}].*)*\s*", text, re.M
-        ):
-            yield whole[0]
+        whole = rf"^(?<!overload\n)([ \t]*){name}.*(?:(?:\n[ \t]*(?:#.*)?)*\n\1[ \t)\]}}].*)*\s*"
+        functions = [found[0] for found in re.finditer(whole, text, re.M)]
+        is_whole = re.match(rf"\s*{name}", text) or not _is_module(location, text)
+        yield from [text, *functions] if is_whole else [*functions, text]
         # removes the prose at the beginning and at the end of the text; a pattern for prose that
         # must end at \Z would take quadratic time
         bare = re.sub(
@@ -395,6 +394,27 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
         indents = [_indent(line) for line in rest.split("\n") if line.strip()]
         if indents and not first[:1].isspace():
             yield f"{min(indents, key=len)}{first}\n{rest}"
+
+
+def _is_module(location: Location, text: str) -> bool:
+    """Return whether a text is a module, and not the body of the function at ``location``. A body
+    returns or yields something, or reads a parameter. A module may run its functions on variables
+    of its own.
+    """
+    try:
+        statements = syntax_tree(reindent(text, "")).body
+    except UserError:
+        return False
+    run = [
+        node
+        for statement in statements
+        if not isinstance(statement, DEFINITIONS | ast.ClassDef)
+        for node in ast.walk(statement)
+    ]
+    # whether a name is read or assigned where it first occurs
+    uses = {node.id: type(node.ctx) for node in reversed(run) if isinstance(node, ast.Name)}
+    read = {uses.get(name) for name in code_tokens(location.signature)[3:]}
+    return ast.Load not in read and {*map(type, run)}.isdisjoint((ast.Return, ast.Yield))
 
 
 def _parses(function: str) -> bool:
@@ -483,6 +503,8 @@ def insert(text: str, location: Location, prediction: str, shift: str | None = N
     comments in the file stay, even if they are between the original's signature and body.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
+    # Python ignores a form feed that begins a line, and a BOM that begins a file
+    prediction = re.sub(r"(?m)^[\ufeff\f]+", "", prediction)
     found = None
     if shift is None:
         placed = (

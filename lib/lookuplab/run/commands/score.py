@@ -285,9 +285,10 @@ def toolgen(
 
     If a prediction is not valid code in the original function's place, the function or body is cut
     out of the prediction, which may be fenced, be surrounded by words, or lack the indentation of
-    its first line. Comments for pylint in a prediction are dropped. No file of a repository is
-    changed. The answers of Jedi and pylint are stored in the folder of the completion store, so an
-    interrupted run resumes where it stopped.
+    its first line. A whole function is also cut out if imports, helpers or the function's class
+    precede it in the prediction. Comments for pylint in a prediction are dropped. No file of a
+    repository is changed. The answers of Jedi and pylint are stored in the folder of the completion
+    store, so an interrupted run resumes where it stopped.
 
     With --variant package-2023 or package-2024, the prediction is inserted as it is, and coverage
     also needs the field marked_body: the reference's body as written by

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from doors import refused
 from sklearn.metrics import roc_auc_score
 
 from lookuplab.scoring.calibration import (
@@ -81,3 +82,10 @@ def test_bins_have_equal_mass_but_for_equal_confidences_in_any_order_and_none_is
     found = [(row["condition"], row["n"], round(row["value"], 1)) for row in rows]
     numbers = [("bin_1", 3, 0.5), ("bin_1", 3, 66.7), ("bin_2", 1, 0.9), ("bin_2", 1, 100)]
     assert found == numbers and rows[3]["ci_low"] < 50
+
+
+@pytest.mark.parametrize("measure", [auroc_interval, aurc_interval, ece_interval])
+def test_an_answer_without_verdict_or_confidence_is_refused(measure):
+    for given in ([math.nan, *[0, 1] * 50], range(101)), ([*[0, 1] * 50, 0], [*range(100), None]):
+        with refused("1 of 101 values are NaN"):
+            measure(*given, range(101))

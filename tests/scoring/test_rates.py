@@ -3,6 +3,7 @@ simulates how often the intervals contain the truth.
 """
 
 import math
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -89,7 +90,14 @@ def test_difference_is_newcombes_for_wilson_intervals():
     result = difference(rate([1] * 56 + [0] * 14), rate([1] * 48 + [0] * 32))
     assert (result.value, *ends(result)) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
     assert result.n == 150
-    assert wilson(0, 10)[0] == 0 and wilson(10, 10)[1] <= 1
+    assert wilson(0, 10)[0] == 0 and wilson(10, 10)[1] <= 1 and wilson(0, 0) == (0, 1)
+
+
+@pytest.mark.parametrize("passed", [-1, 3])
+def test_counts_that_cannot_be_are_refused(passed):
+    for impossible in partial(wilson, passed, 2), partial(pass_at_k, 2, passed, 1):
+        with refused(f"{passed} "):
+            impossible()
 
 
 @pytest.mark.parametrize(("kind", "unseen"), [(of_change, 0.01), (of_score_change, 0)])
@@ -107,6 +115,8 @@ def test_mcnemar_counts_only_changes():
     first, second = [1, 0, 0, 0, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1, 1, 0]
     assert mcnemar(first, second) == (1, 4, pytest.approx(0.375))
     assert mcnemar([1, 0], [1, 0]) == (0, 0, 1.0)
+    with refused("1 of 2 values are NaN"):
+        mcnemar(np.array([1, math.nan]), [1, 0])
 
 
 def test_an_interval_over_two_models_adds_the_variance_of_tasks_and_of_both_models_seeds():

@@ -2,7 +2,9 @@
 (CloudAPIBench, Section 4.2 and Figure 9a).
 
 Arguments have one entry per answer: ``correct``, (n,) booleans; ``confidence``, (n,) numbers from 0
-to 1; and ``clusters``, (n,) labels. Answers that depend on each other have the same label.
+to 1; and ``clusters``, (n,) labels. Answers that depend on each other have the same label. NaN in
+``correct`` or ``confidence`` raises UserError.
+
 The Brier score needs no function here, because it is a plain mean:
 ``rates.rate((confidence - correct) ** 2, clusters)``.
 """
@@ -25,6 +27,7 @@ from lookuplab.scoring.rates import (
     averages,
     bare_row,
     jackknife,
+    known,
     of_change,
     of_score_change,
     of_share,
@@ -50,7 +53,7 @@ def auroc_interval(
     The result is NaN if fewer than RARE answers are right or fewer than RARE are wrong, because a
     handful of answers would then decide it.
     """
-    counts = np.bincount(np.asarray(correct, dtype=int), minlength=2)
+    counts = np.bincount(known(correct).astype(int), minlength=2)
     if min(counts) < RARE:
         return Rate(nan, nan, nan, int(sum(counts)))
     auroc = on_weighted_samples(_auroc, correct, confidence)
@@ -69,9 +72,9 @@ def on_weighted_samples(
     ``statistic`` takes two arrays (r, levels): the weighted number of right answers and of wrong
     answers at each level of confidence, lowest level first. It returns (r,).
     """
-    confidence = np.asarray(confidence, dtype=float)
+    confidence = known(confidence)
     order = np.argsort(confidence, kind="stable")  # once, and not again for each sample
-    correct = np.asarray(correct, dtype=bool)[order]
+    correct = known(correct)[order].astype(bool)
     _, starts = np.unique(confidence[order], return_index=True)
 
     def of(weights: Array) -> Array:
@@ -105,7 +108,7 @@ def reliability_rows(
     1). The row with the metric ``correct_percent`` has the percentage of these answers that are
     right. ``n`` is the number of answers in the bin.
     """
-    correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
+    correct, confidence, clusters = known(correct), known(confidence), np.asarray(clusters)
     member = equal_mass_bins(confidence, bins)
     rows = []
     for number, label in enumerate(np.unique(member), start=1):
@@ -125,7 +128,7 @@ def equal_mass_bins(confidence: ArrayLike, bins: int) -> Array:
     """
     if bins < 1:
         raise UserError(f"{bins} bins: give at least 1")
-    ranks: Array = pd.Series(np.asarray(confidence)).rank().to_numpy()
+    ranks: Array = pd.Series(known(confidence)).rank().to_numpy()
     return np.ceil(ranks * bins / len(ranks))
 
 
@@ -141,7 +144,7 @@ def ece_interval(
     compatible with the observed gaps. It covers the true error in more than 95% of samples. It
     begins at 0 unless the answers show that the model is miscalibrated.
     """
-    gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
+    gap = known(correct) - known(confidence)
     inside = equal_mass_bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
     gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
     value = fsum(abs(each.value) for each in gaps)

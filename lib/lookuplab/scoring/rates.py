@@ -153,7 +153,14 @@ def of_number(estimates: Estimates) -> tuple[Array, Array]:
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """Return Wilson's score interval for ``successes`` out of ``n`` independent trials."""
+    """Return Wilson's score interval for ``successes`` out of ``n`` independent trials. Without a
+    trial, it goes from 0 to 1. Raises UserError if there are fewer than 0 or more than ``n``
+    successes.
+    """
+    if successes < 0 or successes > n:
+        raise UserError(f"{successes} successes in {n} trials: give from 0 to all of the trials")
+    if n == 0:
+        return 0.0, 1.0
     share, z2 = successes / n, NormalDist().inv_cdf(TAIL_PROBABILITY) ** 2
     centre, scale = share + z2 / (2 * n), 1 + z2 / n
     reach = sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2)))
@@ -257,6 +264,16 @@ def _numbers(
     return rates
 
 
+def known(values: ArrayLike) -> Array:
+    """Return ``values`` as floats. Raises UserError if one is NaN: as a number, it would be higher
+    than all confidences, and as a boolean, it would be true.
+    """
+    numbers = np.asarray(values, dtype=float)
+    if missing := np.isnan(numbers).sum():
+        raise UserError(f"{missing} of {numbers.size} values are NaN: leave these answers out")
+    return numbers
+
+
 def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
     """Return the mean of (n,) numbers of any size, with its interval."""
     return averages(np.asarray(values)[:, None], clusters)[0]
@@ -352,11 +369,11 @@ class McNemar(NamedTuple):
 def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     """Return the result of McNemar's exact test. ``first`` and ``second`` are (n,) booleans: which
     tasks are right under each condition, in the same order of tasks. If the conditions agree on
-    every task, p is 1.
+    every task, p is 1. Raises UserError for NaN.
     """
     from scipy.special import bdtr  # the binomial distribution
 
-    change = np.asarray(second, dtype=int) - np.asarray(first, dtype=int)
+    change = known(second) - known(first)
     lost = int((change < 0).sum())
     gained = int((change > 0).sum())
     p = min(2 * float(bdtr(min(lost, gained), lost + gained, 0.5)), 1.0)
@@ -370,10 +387,11 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     This is the unbiased estimator of Chen et al. (2021, Section 2.1), 1 - C(n-c, k) / C(n, k). Of
     all sets of k samples, it is the share that contains at least one sample that passed. Python's
     integers make it exact. Raises UserError for k > n, because n samples say nothing about larger
-    sets.
+    sets, and for c < 0 and c > n.
     """
-    if not 1 <= k <= n:
+    if not (1 <= k <= n and 0 <= c <= n):
         raise UserError(
-            f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or lower k"
+            f"pass@{k} needs 1 <= k <= n and 0 <= c <= n, and there are n = {n} samples, of which "
+            f"c = {c} passed: draw more, or lower k"
         )
     return 1 - comb(n - c, k) / comb(n, k)

@@ -248,6 +248,8 @@ def test_an_estimate_without_an_interval_decides_nothing():
         ({"test": ENTRY["test"] | {"tolerance": 5}}, "only by, across_families and printed"),
         ({"test": ENTRY["test"] | {"printed": "5%"}}, "must be real number"),
         ({"test": {"metric": "m", "ranges": {"low": [50, 5]}}}, "no number is in the range"),
+        ({"instrument": {"artifact": "near_misses"}}, "missing 3 required"),
+        ({"floor": {"conditions": "low"}}, "conditions cannot be 'low'"),
     ],
 )
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):

@@ -150,6 +150,7 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
         ),
         ({"size": 100_000}, "cannot be fetched"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
+        ({"size": "big"}, "corpus.size is of type int"),
     ],
 )
 def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, message):

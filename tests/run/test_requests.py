@@ -427,6 +427,13 @@ def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_pa
         assert "is not a folder with Python modules" in problem
 
 
+@pytest.mark.parametrize("text", ["first: [", "- demo/a", "first: [{a: b}]"])
+def test_an_order_of_another_form_is_refused_in_a_line(kit, text):
+    kit.notebook("a")
+    (kit.root / "notebooks" / "order.yaml").write_text(text)
+    assert "order.yaml: " in kit.refused("run a")
+
+
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'

@@ -127,7 +127,10 @@ def test_runs_with_other_parameters_stay_and_are_named_by_how_many_came_after(ra
     assert "other values of -p" in said
 
 
-@pytest.mark.parametrize("damage", [b"", b"x", None])
+OLD = b'{"parameters": {}}\n{"model": "small", "right": true}'  # as an older kit wrote it
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", OLD, None])
 def test_damaged_answers_are_a_line(ran, kit, damage):
     ran({"small": {1}})
     [file] = paths.RUNS.rglob(f"*.{JUDGED}")

@@ -48,7 +48,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import inf, nan
 from operator import attrgetter
 from pathlib import Path
@@ -92,6 +92,13 @@ SCORINGS = {
     "table2_similarity": "own",
     "table3_repository_metrics": "own",
 }
+# the types of the fields of claims.yaml that are not texts
+TYPES: dict[str, Any] = {
+    "below": int | float,
+    "least": int | float,
+    **dict.fromkeys(("also", "concerns", "conditions", "follows_from"), list),
+    **dict.fromkeys(("design", "floor", "instrument", "published", "test"), dict),
+}
 SEED = re.compile(r" seed \d+")  # the end of a training's name, such as "mini-small seed 1"
 UNITS, MODEL_SIZES = {"b": 1e9, "m": 1e6}, ["tiny", "small", "base", "medium", "large", "xl"]
 # Matches the size in a model's name: a number with a unit, or a word. A family's name is a model's
@@ -117,6 +124,17 @@ class Floor:
     conditions: list[str]
     below: float
     concerns: list[str]
+
+
+class Instrument(NamedTuple):
+    """The row that says how well the rule that measures a claim agrees with known results, and the
+    value ``least`` that its number must reach (see ``Claim``).
+    """
+
+    artifact: str
+    condition: str
+    metric: str
+    least: float
 
 
 @dataclass(frozen=True)
@@ -182,13 +200,15 @@ class Claim:
         """Return whether the claim's instrument agrees well enough with known results. The result
         is also True if the claim has no instrument, or if the calibration has not been run.
         """
-        needed = self.instrument
-        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{needed.get('artifact')}.csv"
+        if not self.instrument:
+            return True
+        needed = Instrument(**self.instrument)
+        file = paths.FIGURES / PUBLISHED / PUBLISHED / f"{needed.artifact}.csv"
         if not file.exists():
             return True
         rows = read_csv(file)
-        found = rows[(rows.condition == needed["condition"]) & (rows.metric == needed["metric"])]
-        return found.empty or bool(found.value.min() >= needed["least"])
+        found = rows[(rows.condition == needed.condition) & (rows.metric == needed.metric)]
+        return found.empty or bool(found.value.min() >= needed.least)
 
 
 class _Row(NamedTuple):
@@ -394,6 +414,10 @@ def load(file: Path = FILE) -> list[Claim]:
     floors: dict[str, Floor] = {}
     for position, entry in enumerate(entries if isinstance(entries, list) else [entries], 1):
         try:
+            parts = entry, *(entry.get(name, {}) for name in ("floor", "instrument", "published"))
+            for name, value in chain.from_iterable(part.items() for part in parts):
+                if not isinstance(value, TYPES.get(name, str)):
+                    raise TypeError(f"{name} cannot be {value!r}")
             if "floor" in entry:
                 floors[entry["paper"]] = Floor(**entry["floor"])
                 continue
@@ -401,6 +425,8 @@ def load(file: Path = FILE) -> list[Claim]:
             for each in filter(None, (claim, published_claim(claim))):
                 list(inequalities(each, ["any"]))  # raises an error if a field is missing
                 math.isnan(each.test.get("printed", nan))  # raises TypeError for a text
+                if each.instrument:
+                    Instrument(**each.instrument)
             is_known = claim.models in SCOPES and claim.role in ROLES
             if claim.id in claims or not is_known or {*claim.follows_from} - claims.keys():
                 raise ValueError("its id is not unique, or its models, role or source are unknown")

@@ -88,5 +88,11 @@ def unknown_roles(roles: Mapping[str, str], papers: Iterable[str]) -> Iterator[s
 @cache
 def _reported() -> pd.DataFrame:
     texts = {name: str for name in REPORTED_COLUMNS if name not in ("value", "n")}
-    tables = [pd.read_csv(file, dtype=texts) for file in sorted(paths.PAPER.glob("*/*.csv"))]
+    types = texts | {"value": float, "n": float}
+    tables = []
+    for file in sorted(paths.PAPER.glob("*/*.csv")):
+        try:
+            tables.append(pd.read_csv(file, dtype=types, usecols=REPORTED_COLUMNS))
+        except (ValueError, OSError) as error:
+            raise UserError(f"{file} has no numbers of a paper: {error}") from error
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(texts, ""))

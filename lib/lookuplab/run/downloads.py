@@ -16,6 +16,7 @@ from typing import Any
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice, first_line
 from lookuplab.models.names import split_revision
+from lookuplab.results.provenance import convert
 from lookuplab.work import hold_lock
 
 UNPINNED = "main"
@@ -79,7 +80,7 @@ def load() -> dict[str, Source]:
     """Return {name: source} for the entries of ``data/sources.toml``. Return {} if this file does
     not exist, as in a checkout with only your own notebooks.
 
-    Raises UserError if an entry lacks a field or has an unknown one.
+    Raises UserError if an entry lacks a field, has an unknown one or one of another type.
     """
     file = paths.DATA / "sources.toml"
     return _parse(file, file.stat().st_mtime_ns) if file.is_file() else {}
@@ -89,8 +90,18 @@ def load() -> dict[str, Source]:
 def _parse(file: Path, _changed: int) -> dict[str, Source]:
     try:
         entries = paths.parse(lambda data: tomllib.loads(data.decode()), file.read_bytes())
-        return {name: Source(name, **entry) for name, entry in entries.items()}
-    except (ValueError, TypeError) as error:
+        defaults = vars(Source("", "", "", "", ""))
+        return {
+            name: Source(
+                name,
+                **{
+                    field: convert(defaults.get(field), value, f"{file}: {name}.{field}")
+                    for field, value in entry.items()
+                },
+            )
+            for name, entry in entries.items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: {error}") from error
 
 

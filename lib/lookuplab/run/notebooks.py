@@ -266,8 +266,18 @@ def read(path: Path) -> Notebook:
 
 @cache
 def _groups(orders: str) -> dict[str, list[str]]:
-    """Return {order: ids of notebooks} from the text of ``order.yaml``."""
-    return dict(yaml.safe_load(orders))
+    """Return {order: ids of notebooks} from the text of ``order.yaml``. Raises UserError if the
+    text is not YAML or has another form.
+    """
+    try:
+        groups = paths.parse(yaml.safe_load, orders) or {}
+        return {
+            order: convert([""], names, f"order.yaml: {order!r}") for order, names in groups.items()
+        }
+    except (ValueError, AttributeError) as error:
+        raise UserError(
+            f"{paths.NOTEBOOKS / 'order.yaml'}: {error}; write lists, such as first: [own/model]"
+        ) from error
 
 
 # 2. Profiles

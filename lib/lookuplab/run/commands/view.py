@@ -42,6 +42,7 @@ PAIRED = ("model", "condition", "id", "sample")
 FILTERS = ("model", "condition", "class")  # columns by which the page filters answers
 # fields of an answer that the page shows unchanged
 KEPT = ("cluster", "completion", "finish_reason", "tokens", "sure", "offers")
+FIELDS = {*PAIRED, *KEPT, "class", "columns", "prompt", "right"}  # the fields of each answer
 MEASURES = "valid", "passed"  # columns of `lookuplab score` that say whether an answer is right
 MOST_ROWS = 24  # the largest number of lines of a comparison that are printed
 MOST_NUMBERS = 12  # the largest number of changed numbers that are printed
@@ -102,7 +103,8 @@ def read(file: Path) -> Iterator[Line]:
 
     An answer that was judged twice with the same result is yielded once. If different answers have
     the same model, condition, id and sample, the condition of the second becomes ``dag (2)``, and
-    so on. Raises UserError if the file has no judged answers.
+    so on. Raises UserError if the file has no judged answers, or if another version of the kit
+    wrote it.
     """
     seen: dict[tuple[Any, ...], list[Any]] = {}
     lines = (line for _, line in paths.json_lines(file))
@@ -111,6 +113,11 @@ def read(file: Path) -> Iterator[Line]:
         raise UserError(f"{file} holds no judged answers: run its notebook again")
     yield about
     for line in lines:
+        if missing := FIELDS.difference(line):
+            raise UserError(
+                f"{file} is of another version of the kit, and its answers have no "
+                f"{', '.join(sorted(missing))}: run its notebook again"
+            )
         others = seen.setdefault(tuple(line[name] for name in PAIRED), [])
         answer = hash((line["prompt"], line["completion"], line["right"]))
         if answer not in others:

@@ -17,6 +17,7 @@ from lookuplab.run import downloads
 from lookuplab.work import hold_lock
 
 CONTENT = bytes(range(256)) * 400
+ETAG = '"new"'
 
 
 def sha256(content):
@@ -26,13 +27,19 @@ def sha256(content):
 class Handler(BaseHTTPRequestHandler):
     """Serves CONTENT."""
 
+    def do_HEAD(self):
+        self.send_response(200)
+        self.send_header("ETag", ETAG)
+        self.end_headers()
+
     def do_GET(self):
         asked = self.headers.get("Range", "")
         self.server.asked.append(asked)
         if self.path not in {"/corpus.bin", "/two.bin"}:
             self.send_error(404)
             return
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        is_same = self.headers.get("If-Range", ETAG) == ETAG
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and is_same else 0
         if start == len(CONTENT):
             self.send_error(416)
             return
@@ -92,17 +99,24 @@ def file(kit):
 
 
 @pytest.mark.parametrize(
-    ("part", "asked", "stated"),
+    ("part", "version", "asked", "stated"),
     [
-        (b"", "", {}),
-        (CONTENT[:1000], "bytes=1000-", {}),
-        (CONTENT, f"bytes={len(CONTENT) - 1}-", {"size": 0, "sha256": ""}),
+        (b"", "", "", {}),
+        (b"", "", "", {"size": 0}),
+        (CONTENT[:1000], "", "bytes=1000-", {}),
+        (CONTENT, ETAG, f"bytes={len(CONTENT) - 1}-", {"size": 0, "sha256": ""}),
+        # of a file that has changed, or may have changed, on the server
+        (b"old" * 9, '"old"', "bytes=27-", {"sha256": ""}),
+        (b"old" * 9, "", "", {"sha256": ""}),
     ],
 )
 def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_there(
-    kit, get, server, file, part, asked, stated
+    kit, get, server, file, part, version, asked, stated
 ):
-    paths.make_folder(file.parent).joinpath("corpus.bin.part").write_bytes(part)
+    if part:
+        begun = paths.make_folder(file.parent) / "corpus.bin.part"
+        begun.write_bytes(part)
+        begun.with_suffix(".part.version").write_text(version)
     get(**stated)
     get(**stated)
     assert file.read_bytes() == CONTENT and server.asked == [asked]

@@ -183,6 +183,7 @@ def _get(source: Source, whole: bool) -> Path:
     """Fetch a source as ``get`` does, in a process that no other process can disturb."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import get_session
 
     match source.kind:
         case "environment":
@@ -204,8 +205,16 @@ def _get(source: Source, whole: bool) -> Path:
         if source.path.is_file():
             return source.path
         part = paths.make_folder(source.path.parent) / f"{source.path.name}.part"
+        # the version of the file on the server when its download began
+        version = part.with_name(f"{part.name}.version")
+        if not part.is_file():
+            headers = get_session().head(source.address).headers
+            version.write_text(headers.get("ETag") or headers.get("Last-Modified") or "")
+        known = version.read_text() if version.is_file() else ""
         with open(part, "ab") as stream:
-            if not source.size and stream.tell():
+            if not known and not source.sha256:  # the rest could be that of another version
+                stream.truncate(stream.seek(0))
+            elif not source.size and stream.tell():
                 # a server refuses to continue a complete file, so the last byte is fetched again
                 stream.truncate(stream.seek(-1, os.SEEK_END))
             # the hub's downloader accepts any URL, resumes, retries and shows progress
@@ -213,6 +222,8 @@ def _get(source: Source, whole: bool) -> Path:
                 source.address,
                 stream,
                 resume_size=stream.tell(),
+                # a server sends the rest of this version, or the whole of another one
+                headers={"If-Range": known} if known else None,
                 expected_size=source.size or None,
                 displayed_filename=source.name,
             )
@@ -226,7 +237,9 @@ def _get(source: Source, whole: bool) -> Path:
             f"connect, accept its licence on the hub (`hf auth login`; {source.licence}), or write "
             "a folder with a leading ./ or /"
         ) from error
-    return _verify_and_move(source, part)
+    fetched = _verify_and_move(source, part)
+    version.unlink(missing_ok=True)
+    return fetched
 
 
 def _snapshot(source: Source, **options: Any) -> Path:
@@ -236,12 +249,12 @@ def _snapshot(source: Source, **options: Any) -> Path:
 
 
 def _verify_and_move(source: Source, part: Path) -> Path:
-    """Move the finished download ``part`` to its final path, and return this path. If size or
-    sha256 are not as expected, remove the download and raise UserError. If the source states no
-    sha256, all later downloads must have the size and sha256 of the first.
+    """Move the finished download ``part`` to its final path, and return this path. If its sha256 or
+    a stated size is not as expected, remove the download and raise UserError. If the source states
+    no sha256, all later downloads must have the size and sha256 of the first.
     """
     came = (part.stat().st_size, paths.file_hash(part))
-    expected = (source.size, source.sha256)
+    expected = (source.size or came[0], source.sha256)
     pin = source.path.with_name(f"{source.path.name}.pin")
     origin = ""
     if not source.sha256:

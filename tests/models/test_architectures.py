@@ -26,7 +26,9 @@ RIGHT = {
     | {"linear_num_key_heads": 2, "linear_num_value_heads": 4}
     | {"linear_key_head_dim": 8, "linear_value_head_dim": 8},
     "lfm2": SHARED | {"full_attn_idxs": [1]},  # convolutions
-    "mpt": {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 96},  # ALiBi
+    "mpt": {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 96}  # ALiBi
+    | {"max_position_embeddings": None},
+    "gpt_neo": {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},
     "llama4_text": SHARED | EXPERTS | {"attention_chunk_size": 16, "intermediate_size_mlp": 48},
     "gemma3_text": SHARED | WINDOWS,
     "gpt_oss": SHARED | EXPERTS | WINDOWS,  # attention sinks
@@ -56,6 +58,18 @@ def test_an_architecture_answers_alone_and_in_a_batch_as_without_a_cache(tmp_pat
             best = distributions(model.module, read, list(one.token_ids)).log().max(-1)
             assert best.indices.tolist() == [*one.token_ids]
             assert one.token_logprobs == pytest.approx(best.values.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gpt_neo", "mpt", "bart"])
+def test_answers_end_at_the_last_position_and_a_prompt_beyond_it_is_refused(tmp_path, name):
+    model = LocalModel(str(save(tmp_path, name, settings=RIGHT[name])))
+    together, alone = (
+        {id: one.token_ids for id, one in answered(model, Decoding(200), PROMPTS).items()}
+        for model.batch_size in (4, 1)
+    )
+    assert together == alone and max(map(len, alone.values())) > 80
+    with refused("and the model's context is 96"):
+        answered(model, EIGHT, [Prompt("long", TEXTS[1] * 9)])
 
 
 def refusal(folder):

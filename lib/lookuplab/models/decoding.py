@@ -74,9 +74,10 @@ def decode_rows(
     yield the answers that have ended, so that a killed process loses only answers in progress.
 
     A batch has at most ``batch_size`` rows. On a CPU, ``CPU_TOKENS`` is another limit. If memory
-    runs out, the unfinished rows of the batch start again in batches of half the size, and later
-    batches are no larger. Raises UserError if a single row does not fit. A row whose tool failed
-    (``tokens.Lost``) is reported and left out.
+    runs out, or if the architecture cannot read a batch beyond the context, the unfinished rows of
+    the batch start again in batches of half the size, and later batches are no larger. Raises
+    UserError if a single row does not fit. A row whose tool failed (``tokens.Lost``) is reported
+    and left out.
 
     The order is fixed, so an uninterrupted run forms the same batches each time, unless memory runs
     out. A run that is resumed after a kill forms other batches, which may change the last digits of
@@ -109,7 +110,11 @@ def decode_rows(
                     batch = [row for row in batch if not row.finish_reason]
                     kept = time.monotonic()
         except RuntimeError as error:
-            if not should_reduce_batch_size(error):
+            # Beside a longer prompt, a short prompt's answer ends in a column beyond the context.
+            # Architectures with a mask or biases of the context's size (GPT-Neo, MPT) then fail.
+            width = each + max(len(row.tokens) for row in batch)
+            is_beyond = size > 1 and width > (model.context or math.inf)
+            if not (is_beyond or should_reduce_batch_size(error)):
                 raise
             if size == 1:
                 raise UserError(

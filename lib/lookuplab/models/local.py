@@ -182,11 +182,11 @@ class LocalModel:
                     return True, limit
                 case {"model_type": "t5"}:
                     return False, None
-        causal = not self.config.is_encoder_decoder
-        # encoder-decoders count as unlimited, because the ones used here (T5) have relative
-        # positions
         decoder = self.config.get_text_config()
-        return causal, getattr(decoder, "max_position_embeddings", None) if causal else None
+        # T5 has neither, because its positions are relative; MPT has only the second
+        positions = getattr(decoder, "max_position_embeddings", None)
+        positions = positions or getattr(decoder, "max_seq_len", None)
+        return not self.config.is_encoder_decoder, positions
 
     @cached_property
     def config(self) -> Any:

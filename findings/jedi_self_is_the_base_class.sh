@@ -4,8 +4,8 @@
 # Expected: a method that returns typing.Self, called on an instance of a subclass, returns the subclass. This is what the annotation is for, and Jedi
 # does it for the older form, `def go(self: T) -> T`.
 # Seen: Jedi offers the names of the base class. In its stubs, `parent` and `/` of PurePath return Self, so `Path("a").parent.` and `(Path("a") / "b").`
-# offer no `exists`, `mkdir`, `open` or `read_text`. In `for file in Path("a").glob("*")`, whose stub yields Self, the type of `file` is a generator:
-# Jedi offers close, send and throw.
+# offer no `exists`, `mkdir`, `open` or `read_text`. In `for file in Path("a").glob("*")`, where the stub of Python 3.11 says Generator[Self], the type of
+# `file` is a generator: Jedi offers close, send and throw.
 # Why it matters: a decoder that may write only what Jedi offers (ToolGen) cannot write `path.parent.mkdir()`. A checker based on Jedi calls it an unknown
 # name, and the graph of calls lacks it. Fluent interfaces (builders, queries) lose the subclass's methods after the first call.
 set -euo pipefail

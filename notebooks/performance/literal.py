@@ -86,7 +86,7 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
-        """Return the tokens of the answer, including marks and the end of the text."""
+        """Return the tokens of the answer, including marks and the end-of-text token."""
         prompt = self.model.prompt_ids(prompt_text(function, "decoder"))
         room = min(max_new_tokens, (self.model.context or math.inf) - len(prompt))
         mark = self.vocabulary.mark

@@ -70,8 +70,8 @@ def relevant_ranks(lines: Iterable[tuple[Floats, Sequence[int], int]], k: int) -
         if hits.any():
             # The first relevant document is in the first group with a hit. It is at the j-th rank
             # of the group if the document there is relevant and the j - 1 documents before it are
-            # not. All orders of the group are equally likely, so the chance of this is that of
-            # drawing documents without replacement.
+            # not. All orders of the group are equally likely, so the chance is as in drawing
+            # without replacement.
             at = int((hits > 0).argmax())
             before, rest = sizes[:at].sum(), sizes[at] - np.arange(sizes[at] - hits[at] + 1)
             none_yet = np.cumprod([1, *(1 - hits[at] / rest[:-1])])

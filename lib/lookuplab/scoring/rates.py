@@ -308,7 +308,7 @@ def paired_difference(
 def over_seeds(
     values: Array, clusters: ArrayLike, kind: IntervalKind = of_number, minus: Array | None = None
 ) -> Rate:
-    """Return the mean of ``values`` with an interval that covers the choice of both tasks and
+    """Return the mean of ``values`` with an interval that reflects the choice of both tasks and
     seeds. ``values`` has a row for each task, and a column for each seed with which the model was
     trained. ``minus`` has the same form, for another model. If ``minus`` is given, return the mean
     of ``values`` minus the mean of ``minus``.
@@ -319,7 +319,7 @@ def over_seeds(
       jackknife variance of the mean of these averages, over ``clusters`` of tasks.
     - A part for each model's seeds: the variance of the seeds' mean values, divided by the number
       of seeds. For a model that was trained with only one seed, this part is 0, so the interval
-      does not cover the choice of this seed.
+      does not reflect the choice of this seed.
 
     This is two-way clustering (Cameron, Gelbach and Miller 2011), except that the variance of the
     intersections of the two clusterings is not subtracted. The degrees of freedom are

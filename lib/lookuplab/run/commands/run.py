@@ -362,8 +362,8 @@ def draw(artifact: str | None = None, *, profile: str = "") -> None:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
-            # the JSON file sorts the names in a dictionary; restore the notebook's order, because a
-            # result sentence may follow it
+            # the JSON file sorts the names in a dictionary; restore the notebook's order, which a
+            # result sentence may use
             for name, value in notebook.parameters.items():
                 if isinstance(value, dict) and name in recorded:
                     known = recorded[name]

@@ -124,9 +124,8 @@ def share_rows(
 
 def worth_from(saved: pd.DataFrame, model: str) -> str:
     """Return in words the share from which the specification is worth its tokens, for example "if
-    at least 1/4 had documentation". The specification is the API's name and further lines. It is
-    worth its tokens if, per token, the further lines raise validity significantly more than the
-    name does.
+    at least 1/4 had it". The specification is the API's name and further lines. It is worth its
+    tokens if, per token, the further lines raise validity significantly more than the name does.
 
     Return "for no share" if there is no such share, and "" if the model was not tested with names.
     """
@@ -136,4 +135,4 @@ def worth_from(saved: pd.DataFrame, model: str) -> str:
     falling = shares.sort_values(ascending=False)
     worth = [*falling[above.loc[falling.index].cummin()]]
     none = "for no share" if len(price) else ""
-    return f"if at least {Fraction(worth[-1])} had documentation" if worth else none
+    return f"if at least {Fraction(worth[-1])} had it" if worth else none

@@ -11,8 +11,8 @@ from lookuplab_notebooks.documented.share_rows import answers, worth_from
 @pytest.mark.parametrize(
     ("lows", "said"),
     [
-        ([1, -1, 1], "if at least 1 had documentation"),  # not worth it at 1/16
-        ([-1, 1, 1], "if at least 1/16 had documentation"),
+        ([1, -1, 1], "if at least 1 had it"),  # not worth it at 1/16
+        ([-1, 1, 1], "if at least 1/16 had it"),
         ([1, 1, -1], "for no share"),
     ],
 )

@@ -58,7 +58,7 @@ print("decorator:", [upper(function)("2+2") for function in (first, second)])
 print("decorator with wraps:", [upper_wraps(function)("2+2") for function in (first, second)])
 PY
 seen=$("$place/venv/bin/python" -W error "$place/answers.py" "$place/cache" small large)
-again=$("$place/venv/bin/python" -W error "$place/answers.py" "$place/cache" huge | head -1)
+again=$("$place/venv/bin/python" -W error "$place/answers.py" "$place/cache" huge | sed -n 1p)
 echo "joblib $("$place/venv/bin/python" -c 'import joblib; print(joblib.__version__)')"
 echo "$seen"
 echo "another run, model huge: $again"

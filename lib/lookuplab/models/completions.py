@@ -456,13 +456,17 @@ def _restore(answer: Mapping[str, Any], name: str, sample: int) -> Completion:
 
 # Tags before and after a model's reasoning. The first alternative matches <think> and similar tags
 # (Qwen, DeepSeek, Seed, and models that imitate Claude or Gemini). The other alternatives match the
-# tags of Kimi, Magistral, OpenThinker and gpt-oss, in this order.
+# tags of Kimi, Magistral, OpenThinker, gpt-oss, Gemma 4 and Cohere's Command, in this order.
 THINKING_BEGINS, THINKING_ENDS = (
     re.compile(
         rf"<{slash}(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|◁{slash}think▷|\[{slash}THINK\]"
-        rf"|<\|{edge}_of_thought\|>|<\|channel\|>{channel}<\|message\|>"
+        rf"|<\|{edge}_of_thought\|>|<\|channel\|>{channel}<\|message\|>|{gemma}"
+        rf"|<\|{command}_THINKING\|>"
     )
-    for slash, edge, channel in (("", "begin", "analysis"), ("/", "end", "final"))
+    for slash, edge, channel, gemma, command in (
+        ("", "begin", "analysis", r"<\|channel>thought", "START"),
+        ("/", "end", "final", r"<channel\|>", "END"),
+    )
 )
 # the opening fence, the rest of its line, the code, and the closing fence or the end of the answer
 _BLOCK = re.compile(

@@ -205,9 +205,9 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     """
     check_choice("variant", variant, ("official", "repaired"))
     block = None
-    text = text.split("</code>")[0]
+    # reasoning often mentions the tag </code>, because the prompt does
+    text = (visible(text) if variant == "repaired" else text).split("</code>")[0]
     if variant == "repaired":
-        text = visible(text)
         first = re.search(r"```|^[ >]{0,9}~~~", text, re.MULTILINE)
         before = text[: first.start()].replace("<code>", "") if first else ""
         # if the first fence follows code, it closes a block that has no opening fence

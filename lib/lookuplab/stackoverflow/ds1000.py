@@ -32,6 +32,7 @@ between <code> and \
 </code> tags, without any other non-executable things."""
 # the first function checks the solution's values, the second the text of its code
 TEST_FUNCTIONS = ("test_execution", "test_string")
+FENCE = re.compile(r"```|^[ >]{0,9}~~~", re.MULTILINE)
 INSERT = "[insert]"  # marks the solution's place in a context
 
 
@@ -200,15 +201,19 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
     answer that begins with a fence without a language loses all its code.
 
     The variant "repaired" takes the first fenced block (``completions.blocks``), unless the text
-    before the first fence is code. It also drops the reasoning before ``</think>``, and cuts at the
-    stop string "# SOLUTION END", because some models continue after this string.
+    before the first fence is code. It also drops the reasoning before ``</think>`` and words before
+    ``<code>``, and cuts at the stop string "# SOLUTION END", because some models continue after
+    this string.
     """
     check_choice("variant", variant, ("official", "repaired"))
     block = None
     # reasoning often mentions the tag </code>, because the prompt does
     text = (visible(text) if variant == "repaired" else text).split("</code>")[0]
     if variant == "repaired":
-        first = re.search(r"```|^[ >]{0,9}~~~", text, re.MULTILINE)
+        words, _, code = text.rpartition("<code>")
+        if code.strip() and not (FENCE.search(words) or _is_code(words)):
+            text = code
+        first = FENCE.search(text)
         before = text[: first.start()].replace("<code>", "") if first else ""
         # if the first fence follows code, it closes a block that has no opening fence
         if first and not (before.strip() and _is_code(before)):

@@ -31,6 +31,13 @@ def test_standard_input_gives_judgements_on_stdout_and_table_and_flags_on_stderr
     assert "valid_percent" in result.stderr and "unknown_target: 1" in result.stderr
 
 
+def test_candidates_that_repeat_the_prompt_are_counted(score):
+    candidates = "```python\nencrypt()\n```", "response = client.encrypt()", "client_x()"
+    lines = [AWS | {"id": text, "candidate": text} for text in candidates]
+    result = score("cloudapi", lines)
+    assert "begin with a fence or with `client.`, and so are not valid: 2\n" in result.stderr
+
+
 BAD = """\
 [1] | line 2: not an object; each line must be
 {"candidate": 3} | line 2: the field 'candidate' must be of type str

@@ -6,6 +6,7 @@ has a command, which defines how a line becomes a task and a completion, and wha
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
     from lookuplab.benchmark import Benchmark
     from lookuplab.models import Completion
+
+# matches the beginning of a chat model's answer that repeats the prompt's `client.`
+WRAPPED = re.compile(r"\s*(```|~~~|(\w+ *= *)?client\.)")
 
 Line = dict[str, Any]
 Read = Callable[[Line], "tuple[Any, Completion]"]
@@ -247,6 +251,10 @@ def cloudapi(file: Path, *, output: Path | None = None, index: Path | None = Non
     rows = rate_rows(frame, bench.measures, "provider")
     counts = Counter([*frame.category, *frame["flags"].explode().dropna()])
     notes = [f"{name}: {count}" for name, count in counts.most_common()]
+    if wrapped := sum(WRAPPED.match(record["candidate"]) is not None for record in records):
+        notes.append(
+            f"candidates that begin with a fence or with `client.`, and so are not valid: {wrapped}"
+        )
     write("id", records, frame[[*CallJudgement.__annotations__, "cluster"]], output, rows, *notes)
 
 

@@ -10,12 +10,10 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 import zipfile
 from contextlib import nullcontext
-from socket import AF_UNIX, MSG_PEEK, SOCK_SEQPACKET, socket, socketpair
+from socket import MSG_PEEK, SOCK_SEQPACKET, socketpair
 
-import forked
 import pytest
 from doors import call
 from hypothesis import HealthCheck, settings
@@ -64,23 +62,6 @@ def pytest_xdist_auto_num_workers():
     up to three gigabytes of memory.
     """
     return max(1, min(math.ceil(processors() * 1.5), free_memory() // 3_000_000_000))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config, specs):
-    """If all tests run, fork the test processes (``forked``)."""
-    if config.args_source != config.ArgsSource.TESTPATHS:
-        return
-    folder = tempfile.TemporaryDirectory()
-    with socket(AF_UNIX) as door:
-        door.bind(place := f"{folder.name}/door")
-        door.listen()
-        command = [sys.executable, forked.__file__, str(len(specs))]
-        process = subprocess.Popen(command, stdin=door)
-    for spec in specs:
-        spec.python = shlex.join([sys.executable, "-S", forked.__file__, place])
-    config.add_cleanup(process.wait)
-    config.add_cleanup(folder.cleanup)
 
 
 @pytest.fixture(scope="module", autouse=True)

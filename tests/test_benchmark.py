@@ -140,14 +140,6 @@ def test_a_judgement_that_cannot_be_used_names_its_task(judge, words, model, mon
         evaluate(model, Doubling(), store=False)
 
 
-def test_a_wrong_judgement_is_found_before_the_next_completion_is_judged(model, monkeypatch):
-    asked = []
-    monkeypatch.setattr(Doubling, "judge", lambda *given: asked.append(given))  # returns None
-    with refused("judge must return a dict"):
-        evaluate(model, Doubling(), store=False)
-    assert len(asked) == 1
-
-
 def test_booleans_of_numpy_become_those_of_python_which_json_knows(model, monkeypatch):
     right = {"2": np.bool_(True)}.get
     monkeypatch.setattr(Doubling, "judge", lambda *given: {"right": right(given[-1].text)})

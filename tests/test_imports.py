@@ -7,11 +7,9 @@ import json
 import re
 import subprocess
 
-import click
 import pytest
 
 from lookuplab.paths import NOTEBOOKS, ROOT
-from lookuplab.run.cli import PLACES, cli
 
 PACKAGE = ROOT / "lib" / "lookuplab"
 # Packages in one layer do not import each other.
@@ -125,12 +123,6 @@ def test_what_makes_no_run_waits_for_no_library_that_runs_need(run_python, steps
     lines = run_python(LOADED, steps).splitlines()
     told = [line for line in lines if line.startswith("loaded")]
     assert told == [f"loaded {code} []" for code, _ in steps]
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_help_says_of_a_command_how_its_own_help_begins(name):
-    _, command, _ = cli.resolve_command(click.Context(cli), [name])
-    assert command.help.startswith(cli.commands[name].help)
 
 
 def test_no_file_names_a_place_of_one_machine():

@@ -10,8 +10,6 @@ import pytest
 import stand_in
 import yaml
 from doors import refused
-from jupyter_server.services.contents.filemanager import FileContentsManager
-from traitlets.config import PyFileConfigLoader
 
 from lookuplab import paths
 from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan, profile_names
@@ -51,17 +49,6 @@ def test_a_notebook_has_no_outputs_no_long_lines_and_a_reason_for_each_parameter
     for statement in ast.parse(source).body:
         line = lines[statement.end_lineno - 1]
         assert "#" in line, f"no reason at the end of: {line}"
-
-
-@each
-def test_opening_and_saving_in_jupyterlab_changes_nothing(notebook, tmp_path):
-    settings = PyFileConfigLoader("jupyter_server_config.py", f"{paths.NOTEBOOKS}/.jupyter")
-    manager = FileContentsManager(root_dir=str(tmp_path), config=settings.load_config())
-    opened = nbformat.read(notebook.path, as_version=4)
-    opened.metadata.kernelspec.display_name = "Python 3 (ipykernel)"
-    opened.metadata.language_info.version = "3.12.1"
-    manager.save({"type": "notebook", "content": opened}, "saved.ipynb")
-    assert (tmp_path / "saved.ipynb").read_bytes() == notebook.path.read_bytes()
 
 
 @each

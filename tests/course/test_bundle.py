@@ -2,11 +2,8 @@
 away, and a container has the same.
 """
 
-import re
-import shutil
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 from lessons import FOLDER, LESSONS, cells, hidden, shown
@@ -48,29 +45,6 @@ def test_only_committed_files_go_to_students(repository):
         paths.write_lines(repository / name, ["secret"])
     subprocess.run(["git", "add", "data/staged"], cwd=repository, check=True)
     assert maker.kit() == [repository / "Makefile", repository / "data/a.txt"]
-
-
-def test_without_git_or_a_commit_there_is_no_bundle(repository, monkeypatch):
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
-    shutil.rmtree(repository / ".git")
-    for said in ("git lists none", "git, which lists them, is missing"):
-        with pytest.raises(SystemExit, match=rf"^error: .*{said}: .*\Z"):
-            maker.kit()
-        monkeypatch.setenv("PATH", "")
-
-
-def test_points_in_the_readme_are_those_of_the_lessons():
-    readme = (FOLDER / "README.md").read_text()
-    total = 0
-    for lesson in LESSONS:
-        points = Counter()
-        for cell in cells(FOLDER / f"{lesson}.ipynb").values():
-            points[cell.cell_type] += cell.metadata.nbgrader.get("points", 0)
-        line = rf"\| `{lesson}` \|.*\| {points['code']} \+ {points['markdown']} \|"
-        assert re.search(line, readme), (lesson, points)
-        assert f"## Plan of `{lesson}`" in readme
-        total += points.total()
-    assert f"{total} points in all" in readme
 
 
 def test_code_of_the_kit_runs_by_hand_only_where_it_is_given():

@@ -46,12 +46,3 @@ def test_every_notebook_accepts_the_values_that_a_page_gives_it():
         profile = notebooks.load_profile(dict(given).get("--profile", notebook.home))
         job = notebooks.plan(notebook, profile, pairs(values))
         assert not [*notebooks.senseless_values(job)], line
-
-
-def test_it_shows_what_a_recipe_prints():
-    name, package, shown = re.search(r"(?s)\$ python -m (\S+) (\S+)\n(.+?) -> ", PAGE).groups()
-    assert shown in call(package, main=import_module(name).main).output
-
-
-def test_every_notebook_of_the_room_has_its_section():
-    assert all(f"`{notebook.id}`" in PAGE for notebook in notebooks.select(["own"]))

@@ -2,7 +2,6 @@
 a few small packages.
 """
 
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -72,14 +71,6 @@ def test_no_training_has_code_of_a_held_out_repository_class_or_function():
     assert trained.isdisjoint(map(toolgen.code_hash, asked))
 
 
-@pytest.mark.usefixtures("world")
-def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash():
-    learned = Counter(one.repository for one in toolgen.learned_functions())
-    assert learned["two"] == 200 and 100 < learned["one"] < 300
-    asked = [one.id for one in toolgen.held_out_functions()]
-    assert asked == sorted(asked, key=toolgen.order) != sorted(asked)
-
-
 def test_the_split_is_that_of_the_whole_class_or_function():
     drawn = [toolgen.split_of(f"p/a.py:C{n}.f#1") for n in range(4000)]
     assert drawn == [toolgen.split_of(f"p/a.py:C{n}.g.<locals>#77") for n in range(4000)]
@@ -115,16 +106,3 @@ def test_a_list_of_functions_that_are_not_there_is_refused_in_one_line(tmp_path,
     file.write_text(line + "\n")
     with refused(message):
         listed_functions(file)
-
-
-def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):
-    file = tmp_path / "a.py"
-    file.write_text(
-        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n  '
-        "          return x  # note\n\n"
-        "    def g(self): return 1\n\n    def h(self):\n        return 2\n"
-    )
-    first, second = toolgen.file_functions("p/a.py", file)
-    assert (first.docstring, first.signature) == ("Do it.", "def f(self,\n      x=1):")
-    assert first.body == "    if x:\n        return x"
-    assert (second.id, second.docstring, second.body) == ("p/a.py:A.h#10", "", "    return 2")

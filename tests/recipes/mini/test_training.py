@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipes.mini import training
-from recipes.mini.training import IGNORED, PretrainingRecipe, batches, fitted, tensors
+from recipes.mini.training import IGNORED, PretrainingRecipe, batches, tensors
 
 EXAMPLES = [([5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]
 SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])
@@ -33,11 +33,6 @@ def test_every_example_is_in_one_row_of_an_epoch_and_no_batch_is_too_large(packe
     assert sorted(n for rows in plan for row in rows for n in row) == list(range(60))
     for rows in plan:
         assert len(rows) == 1 or len(rows) * max(SIZES[row].sum() for row in rows) <= 1200
-
-
-def test_rows_are_filled_best_fit_decreasing():
-    sizes = np.array([300, 200, 12, 512, 100])
-    assert fitted(range(5), sizes, 512) == [[3], [0, 1, 2], [4]]
 
 
 def test_only_what_is_written_is_learned_and_padding_is_not():
@@ -67,12 +62,6 @@ def test_a_killed_run_that_goes_on_gives_the_same_weights(model, tmp_path, monke
     assert half != whole == run("killed")
 
 
-def test_the_rate_warms_up_stays_and_cools_down_to_zero():
-    ramps = replace(RECIPE, warmup=0.1, cooldown=0.5)
-    rates = [training.rate(step, 100, ramps) for step in (0, 9, 75, 100)]
-    assert rates == pytest.approx([0.1, 1, 0.5, 0])
-
-
 def test_a_tiny_run_lowers_the_loss_and_writes_a_loadable_folder(tmp_path):
     ids = TOKENIZER(SAMPLE)["input_ids"]
     out = tmp_path / "out"
@@ -89,8 +78,3 @@ def test_a_tiny_run_lowers_the_loss_and_writes_a_loadable_folder(tmp_path):
 @given(st.text() | st.text(alphabet=" \t\r\n_aB1.('"))
 def test_decoding_gives_the_text_back(text):
     assert TOKENIZER.decode(TOKENIZER(text)["input_ids"]) == text
-
-
-def test_names_are_cut_at_underscores_and_changes_of_case_and_digits_stand_alone():
-    assert TOKENIZER.tokenize("list_identity_pool") == ["list", "_identity", "_pool"]
-    assert TOKENIZER.tokenize("IdentityPoolId24") == ["Identity", "Pool", "Id", "2", "4"]

@@ -23,7 +23,6 @@ from lookuplab.cloudapi.policies import (
     triggered,
 )
 from lookuplab.scoring.rates import paired_difference, rate
-from lookuplab_notebooks.cloudapibench.paper_models import paper_rows
 from lookuplab_notebooks.cloudapibench.passes_compared import (
     added_tokens,
     between_models,
@@ -297,8 +296,3 @@ def test_risk_is_the_share_of_wrong_answers_among_the_surest():
     # the three wrong answers are the least confident, so the risks are 0, 0, 0, 1/4, 2/5 and 3/6
     least = (1 / 4 + 2 / 5 + 3 / 6) / 6
     assert value["confidence", "aurc"] == least < value["frequency", "aurc"].expected
-
-
-def test_beside_a_model_without_a_role_are_all_models_of_roles():
-    ours = pd.DataFrame({"model": ["mine"], "metric": "valid_percent"})
-    assert [len(paper_rows(ours, {name: "GPT-4o"})) for name in ("mine", "it")] == [0, 4]

@@ -65,14 +65,6 @@ def test_decoding_out_of_range_cannot_be_made(options):
         Decoding(**options)
 
 
-def test_scores_are_stored_apart_from_completions(store):
-    model = ToyModel()
-    (prompt,) = many_prompts(1)
-    ask([prompt], store=store)
-    one, same, other = (score(model, [(prompt, text)], store) for text in "aab")
-    assert one == same != other and model.calls == [("task/0", "a"), ("task/0", "b")]
-
-
 def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "COMPLETIONS", tmp_path / "default.sqlite")
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
@@ -161,17 +153,6 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
     assert [[*row[:3], row[-1]] for row in rows[:4]] == told
 
 
-def in_turn(left):
-    """Return the lists of keys that one process takes, in order. No other process works at the same
-    time.
-    """
-    lists = []
-    while left:
-        lists.append(completions.next_keys(left))
-        left = [key for key in left if key not in lists[-1]]
-    return lists
-
-
 def test_no_process_of_a_shared_work_waits_and_none_makes_what_another_has_made(
     tmp_path, monkeypatch
 ):
@@ -214,22 +195,3 @@ def test_a_hung_process_is_not_waited_for_and_repeats_only_what_was_in_flight(
     complete(model, many_prompts(120), store=file)
     assert len(made) == 112 and {*model.calls[:8]}.isdisjoint(made)
     assert len(model.calls) == 12, "the rest of its batch, and no more"
-
-
-def test_processes_begin_with_shares_of_whole_prompts_and_come_to_others_in_other_orders(
-    monkeypatch,
-):
-    monkeypatch.setattr(completions, "OTHERS", 8)
-    keys = [f"x/{n:x}/{sample}" for n in range(30) for sample in range(2)]
-    shares = []
-    orders = []
-    for number in range(3):
-        monkeypatch.setenv("LOOKUPLAB_SHARE", f"{number}/3")
-        own, *others = in_turn(keys)
-        order = [key.split("/")[1] for key in sum(others, own)]
-        assert order[::2] == order[1::2] and max(map(len, others)) == 8
-        shares += own
-        orders.append(order[len(own) :: 2])
-    assert sorted(shares) == sorted(keys)
-    first, second = ([n for n in one if n in {*orders[0]} & {*orders[1]}] for one in orders[:2])
-    assert first != second

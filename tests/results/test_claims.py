@@ -102,12 +102,6 @@ def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
     assert all(said in one.why for one in contradicted)
 
 
-def test_designs_are_rows_of_the_mini_world_s_page():
-    page = (paths.MINI / "DESIGN.md").read_text("utf-8")
-    names = [name for one in load() for some in one.design.values() for name in some]
-    assert all(f"\n| {name} |" in page for name in names)
-
-
 # Verdicts
 
 
@@ -260,13 +254,3 @@ def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
 
 
 # What is printed
-
-
-def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
-    failed = judged(AT_LEAST, "good, low, 60, 55, 65", "bad, low, 30, 25, 35")
-    decides = "bad low >= 50: 30 [25, 35], n 100, paper 50; fails (2 comparisons: holds 1, fails 1)"
-    text = report.claims_text([failed])
-    assert f"ours: {decides}" in text and "good" not in text
-    assert "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger" in report.claims_text(
-        [failed], details=True
-    )

@@ -4,7 +4,6 @@ table agrees with the others.
 
 import pandas as pd
 import pytest
-from doors import refused
 
 from lookuplab import paths
 from lookuplab.results import paper
@@ -25,16 +24,6 @@ def test_files_keep_the_schema(file):
     assert not table.duplicated(["model", "condition", "metric"]).any()
     sections = r"Section (\d(\.\d)?|[IV]+(-[A-C])?)|Abstract|Appendix [AB]\.\d|results/\S+\.txt"
     assert table.place.str.fullmatch(rf"Table (\d|I+)|Figure \d+|{sections}").all()
-
-
-@pytest.mark.parametrize(
-    "text", ["paper,value", f"{','.join(paper.REPORTED_COLUMNS)}\na,b,c,d,e,5%,,,"]
-)
-def test_a_file_of_another_form_is_named(tmp_path, monkeypatch, text):
-    paths.make_folder(tmp_path / "mine").joinpath("table.csv").write_text(text)
-    monkeypatch.setattr(paths, "PAPER", tmp_path)
-    with refused("mine/table.csv has no numbers"):
-        paper._reported.__wrapped__()
 
 
 def test_every_rate_is_a_whole_number_of_tasks():

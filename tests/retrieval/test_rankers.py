@@ -35,13 +35,6 @@ def test_bm25_is_rank_bm25_to_the_last_bit(texts, query):
     assert scores(Bm25(documents, list), query).tobytes() == theirs.tobytes()
 
 
-def test_a_posting_takes_few_bytes_even_if_all_documents_have_different_lengths():
-    texts = [["get"] * length + ["put"] for length in range(400)]
-    index = Bm25({f"{at:03}": words for at, words in enumerate(texts)}, list)
-    assert index.holders.itemsize + index.codes.itemsize == 6
-    assert scores(index, ["put"]).tobytes() == BM25Okapi(texts).get_scores(["put"]).tobytes()
-
-
 def test_ties_are_broken_by_id_and_a_query_without_a_match_gets_the_first_ids():
     texts = {"b": "cat", "c": "dog", "a": "cat", "d": "bird dog fish fish"}
     animals = Bm25({id: text.split() for id, text in texts.items()}, str.split)

@@ -32,12 +32,6 @@ def test_a_table_of_many_lines_and_metrics_fits_one_screen_and_says_what_is_left
     assert rest.startswith("... 2 more lines and ") and rest.endswith(f"more metrics: {place}")
 
 
-def test_a_line_without_a_number_in_the_columns_shown_is_left_out(place, monkeypatch):
-    monkeypatch.setattr(artifact, "WIDTH", 50)
-    table, rest = artifact.screen_lines(place)
-    assert "model1 " not in table and rest.startswith("... 2 more lines and 9 more metrics")
-
-
 def test_a_run_that_replaced_committed_files_says_how_to_undo_that_from_any_folder(kit, commit):
     file = kit.root / "figures/mini/demo/all counts.json"
     paths.write_text(file, "1")

@@ -289,13 +289,6 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
     }
 
 
-def test_a_home_folder_after_an_equals_sign_is_found_though_no_shell_expands_it(kit, monkeypatch):
-    monkeypatch.setenv("HOME", str(kit.root))
-    (kit.root / "own.yaml").write_text("parameters: {tasks: 7}")
-    kit.notebook("counts")
-    assert "tasks = 7" in kit.said("run counts --profile=~/own.yaml --dry-run")
-
-
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = downloads.find("starcoder2-3b").revision
     assert len(pin) == 40

@@ -9,7 +9,6 @@ import resource
 import shlex
 import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,22 +115,6 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        ("[Errno 28] No space left on device", "cannot use the disk: No space left on device"),
-        ("[Errno 20] Not a directory: '/dev/null/x'", "cannot use /dev/null/x: Not a directory"),
-        ("I/O error (os error 28)", "cannot use the disk: No space left on device"),
-        # a missing file may be a bug in the cell, so the error is shown unchanged
-        ("[Errno 2] No such file: 'x'", "[Errno 2] No such file: 'x'"),
-    ],
-)
-def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
-    plain = runner._as_user_error(runner.Failure(3, "a line", "OSError", error, "a traceback"))
-    assert plain.evalue.startswith(said)
-    assert (plain.ename == "UserError") == said.startswith("cannot use")
-
-
 DRAWN = "import matplotlib.pyplot as plt\nartifact.draw(plt.subplots()[0])"
 
 
@@ -233,17 +216,6 @@ def test_what_fills_stores_runs_before_the_others_and_alone_means_alone(kit):
     assert (kit.root / "log").read_text() == begun
 
 
-def test_what_took_longest_begins_first_and_a_broken_record_counts_as_no_time(kit):
-    log = str(kit.root / "log")
-    for name, told in {"a": "", "b": '{"wall_seconds": 1}', "c": '{"wall_seconds": 9}'}.items():
-        saves = f"artifact = Artifact('demo', '{name}', profile)"
-        kit.notebook(name, f"open({log!r}, 'a').write('{name}')", f"if False:\n    {saves}")
-        file = paths.FIGURES / "mini" / "demo" / f"{name}.json"
-        paths.write_text(file, told)
-    kit.said("reproduce demo -j 1 --again")
-    assert (kit.root / "log").read_text() == "cba"
-
-
 def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypatch):
     monkeypatch.setattr(runner, "fork_server", fork_server)
     monkeypatch.setattr(runner, "MANY", 2)
@@ -256,16 +228,6 @@ def test_what_is_imported_once_for_many_leaves_each_kernel_its_own(kit, monkeypa
     kit.said("reproduce -j 1")
     for name in "ab":
         assert kit.output(name, paper=name) == f"True False {kit.root}/notebooks/{name}\n"
-
-
-def test_what_runs_is_shown_with_the_last_line_of_its_log(kit):
-    running, ended, waiting = (job_of(kit.notebook(name)) for name in "abc")
-    for job in running, ended:
-        paths.write_text(job.path_with_suffix(".log"), "Executing\nmini-x: 3 of 5 answers\n\n")
-    shown = runner._progress_lines([running, ended, waiting], [(ended, None)], 0)
-    assert [*shown] == ["demo/a: mini-x: 3 of 5 answers"]
-    # a log of an earlier run is not shown
-    assert not [*runner._progress_lines([running], [], time.time() + 9)]
 
 
 # Notebooks that are up to date

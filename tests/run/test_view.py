@@ -139,15 +139,6 @@ def test_damaged_answers_are_a_line(ran, kit, damage):
         assert kit.refused(command)
 
 
-def test_an_interrupted_page_shows_nothing_instead_of_a_part(ran, kit, monkeypatch):
-    ran({"small": {1}})
-    kit.said("view sums")
-    monkeypatch.setattr(view, "fault", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        kit.said("view sums")
-    assert (kit.root / "runs/view/sums/index.js").read_text() == ""
-
-
 def test_a_page_takes_the_place_of_no_other_file(ran, kit):
     ran({"small": {1}})
     paths.write_lines(kit.root / "mine" / "rows", ())
@@ -423,13 +414,3 @@ def test_an_address_leads_to_one_answer(browser, page):
     browser.until("document.querySelector('#detail h2')?.textContent === '3 + 3'")
     assert browser.evaluate("document.querySelector('.prompt .shown').textContent") == "# a hint"
     assert browser.evaluate(COUNT) == "12 of 24 answers"
-
-
-def test_keys_move_through_the_list(browser, page):
-    browser.open((page / "index.html").as_uri())
-    browser.until(f"{COUNT} === '24 of 24 answers'")
-    for key, task in (("j", "0 + 0"), ("j", "1 + 1"), ("k", "0 + 0")):
-        browser.evaluate(f"document.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}))")
-        browser.until(f"document.querySelector('#detail h2')?.textContent === '{task}'")
-    browser.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
-    browser.until("!document.querySelector('#detail h2')")

@@ -120,14 +120,6 @@ def test_no_module_of_the_server_shows(server, run_python, tmp_path):
     assert server.run(one).error == "" and len(fresh) > 1000
 
 
-def test_imports_that_programs_share_are_made_once(server):
-    stamp = "import time, sys; sys.stamp = time.time()"
-    lines = (stamp, "import colorsys"), (stamp,), (stamp, "import colorsys")
-    show = "import sys\nraise ValueError(sys.stamp)"
-    (error,) = {server.run(solving(show, *imports)).error for imports in lines}
-    assert error.startswith("ValueError: ")
-
-
 def test_random_numbers_depend_on_the_program_alone(server):
     line = "import numpy.random, random"
     draw = "import numpy.random, random\nraise ValueError(numpy.random.rand(), random.random())"

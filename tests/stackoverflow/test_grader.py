@@ -11,12 +11,11 @@ from doors import refused
 
 from lookuplab import paths, python_sources
 from lookuplab.sandbox import server
-from lookuplab.sandbox.server import Limits, Program
+from lookuplab.sandbox.server import Limits
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import (
     Grader,
     VerdictStore,
-    _Queue,
     environment,
     failing_references,
     verdicts,
@@ -99,13 +98,6 @@ def test_a_stopped_run_keeps_what_it_had_graded_and_the_next_runs_only_what_is_n
     # first run was stopped, the reference and two answers were finished, so the second run repeats
     # no reference (0) and three answers (3).
     assert waited == [1, 5, 0, 3]
-
-
-def test_each_thread_gets_whole_sets_of_imports_and_only_the_last_is_shared():
-    sets = [("a",), ("a", "b"), ("a", "c")] * 2
-    queue = _Queue(("", Program("", imports)) for imports in sets)
-    taken = [len(queue.take(thread)[1].imports) for thread in (1, 2, 1, 2, 1, 2)]
-    assert taken == [2, 2, 2, 2, 1, 1]
 
 
 def test_a_program_that_was_stopped_is_not_stored(problems, kept):

@@ -42,15 +42,6 @@ def test_print_is_apart_by_what_answers_that_are_not_judged_cannot_explain(passe
     assert scores.compared_with_printed(column, printed)["apart"] == apart
 
 
-def test_committed_verdicts_are_labels_of_every_problem_for_every_model():
-    frame = verdicts.committed()
-    assert (frame.groupby("model").id.nunique() == 1000).all() and len(frame) == 6000
-    assert [*frame] == ["model", *verdicts.LABELS, "passed", "cause", "repaired"]
-    failed = frame.passed.eq(False)
-    assert frame.cause[failed].str.startswith(verdicts.CAUSES).all()
-    assert set(frame.cause[~failed]) == {"", "no reference", "one process"}
-
-
 def test_every_pass_rate_is_within_one_problem_of_the_printed_one():
     rows = verdicts.library_rows(verdicts.committed())
     apart = rows[(rows.metric == "apart_problems") & (rows.condition != "all")].value

@@ -4,16 +4,14 @@ once, and its verdict does not depend on the other models that are judged with i
 
 from collections import Counter
 from types import SimpleNamespace
-from unittest.mock import Mock
 
-import pandas as pd
 import pytest
 from doors import refused
 from scripted_model import END, wanting
 
 from lookuplab.benchmark import evaluate
 from lookuplab.toolgen import evaluation
-from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all, messages_of
+from lookuplab.toolgen.evaluation import ToolGen, held_out_functions, judged_all
 from lookuplab.toolgen.generation import ToolModel, ToolUse
 
 MODULE = '''from helpers import helper
@@ -115,17 +113,6 @@ def test_a_row_holds_what_became_of_its_function(frames, predictions):
         ("two", False, False, "E1101", True, 0, 2, 0),  # only ``self`` is right
         ("two", False, False, "E0602", False, 0, 1, 0),
     ]
-
-
-def test_a_second_run_asks_nothing_gives_the_same_and_a_new_prediction_one_question(
-    frames, predictions, monkeypatch
-):
-    monkeypatch.setattr(evaluation, "_ask", ask := Mock(wraps=evaluation._ask))
-    pd.testing.assert_frame_equal(judgements(predictions), frames["toolgen"])
-    assert not ask.called
-    # only pylint is asked again, because the reference has not changed
-    judgements(predictions | {next(iter(predictions)): "    return self"})
-    assert [call.args[2] for call in ask.call_args_list] == [messages_of]
 
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):

@@ -19,8 +19,8 @@ from waiting import until
 from lookuplab import paths
 from lookuplab.models import load
 from lookuplab.models.decoding import distributions
-from lookuplab.models.training import LLAMA, Recipe, begin
-from lookuplab.toolgen.finetuning import RECIPES, finetune, label_tokens, training_rows
+from lookuplab.models.training import LLAMA, Recipe
+from lookuplab.toolgen.finetuning import finetune, label_tokens, training_rows
 from lookuplab.toolgen.pairs import IGNORED, MARK, Pair, add_mark, encode
 from lookuplab_notebooks.toolgen.learned import mark_probabilities, mark_rows
 
@@ -212,11 +212,6 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     assert said.exit_code == 0 and "40 pairs, 10 steps" in said.output, said.output
     tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
-
-
-def test_codellama_is_trained_in_bfloat16(bases, tmp_path):
-    checkpoint = begin(bases / "llama", tmp_path / "m", RECIPES["codellama"])
-    assert checkpoint.module.dtype == torch.bfloat16
 
 
 def test_the_packages_lora_trains_and_stores_embedding_and_head(bases, tmp_path):

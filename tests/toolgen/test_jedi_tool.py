@@ -101,26 +101,6 @@ def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_py
     assert run_python(REPEATABLE, tmp_path).split() == sorted(set(names))
 
 
-CHANGED = """
-import parso
-from lookuplab.toolgen import jedi_tool
-
-jedi_tool.install()
-jedi_tool.diff.DEBUG_DIFF_PARSER = True  # each tree is compared with that of the whole text
-parse = jedi_tool.diff.DiffParser._try_parse_part
-jedi_tool.diff.DiffParser._try_parse_part = lambda *part: print(node := parse(*part)) or node
-above = "class A:\\n    a = 1\\n\\n    def f(self):\\n        if 1:\\n            {}\\n\\n\\n"
-text = above + "# Why.\\nclass B:\\n    b = 1\\n"
-for code in ("self._", "self.f(1)._"):
-    parso.load_grammar().parse(text.format(code), path="a.py", diff_cache=True)
-"""
-
-
-def test_a_class_behind_a_changed_function_is_not_parsed_again(run_python):
-    """A comment precedes the class, which begins on line 10."""
-    assert run_python(CHANGED).splitlines()[-1] == "<Module: @4-10>"
-
-
 IMPORTS = """
 import sys
 import jedi.inference, jedi.api, parso.cache

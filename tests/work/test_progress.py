@@ -1,6 +1,5 @@
 """Tests what a waiting user reads."""
 
-import sys
 import time
 
 from lookuplab import work
@@ -26,16 +25,3 @@ def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(mo
     assert len(lines) >= 4 and set(lines) == {"site: 0 s so far", "  a page: begins"}
     time.sleep(0.2)
     assert not capsys.readouterr().err
-
-
-def test_in_a_notebook_one_line_updates_and_nothing_looks_like_an_error(monkeypatch, capsys):
-    monkeypatch.setattr(work, "LINE_SECONDS", 0.05)
-    monkeypatch.setitem(sys.modules, "ipykernel.kernelapp", None)
-    monkeypatch.delenv("LOOKUPLAB_FIGURES", raising=False)
-    with Progress("site", 1) as bar:
-        time.sleep(0.3)
-        bar.update()
-    out, err = capsys.readouterr()
-    assert out.count("\n") == 1 and out.endswith("\rsite: 1 of 1\n")
-    assert set(out.strip().split("\r")) == {"site: 0 of 1", "site: 1 of 1"}
-    assert not err

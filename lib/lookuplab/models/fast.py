@@ -219,10 +219,10 @@ class Packed:
         self.sizes = [size + 1 for size in self.sizes]
         if max(self.sizes) > self.columns:
             self.columns += ROOM
-            for layer, both in self.cache.items():
-                self.cache[layer] = wider = self._empty(len(at))
-                for new, old in zip(wider, both, strict=True):
-                    new[:, :, : old.shape[2], : old.shape[3]] = old[: len(at)]
+            for both in self.cache.values():
+                for i, old in enumerate(both):  # frees the keys before it copies the values
+                    both[i] = self._empty(len(at))[i]
+                    both[i][:, :, : old.shape[2], : old.shape[3]] = old[: len(at)]
         self._index_cache(at)
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._attend_step, None)
 

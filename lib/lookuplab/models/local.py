@@ -81,7 +81,6 @@ ROOM_FOR_ONE = 1.1
 # A model is put on one GPU only if the GPU's free memory is at least this many times the size of
 # the weights, because answering takes memory, too.
 ROOM = 1.25
-BATCH_ROWS = 128  # the default of ``batch_size``
 # the date that a chat template gets if it asks for today's date; the default in Llama's templates
 TODAY = date(2024, 7, 26)
 
@@ -94,8 +93,9 @@ class LocalModel:
 
     ``chat`` sends every prompt through the chat template. ``dtype`` defaults to bfloat16 on GPUs
     and float32 on a CPU, whatever the dtype of the files; for the kit's own models it is float32.
-    ``batch_size`` limits the rows of a batch. ``context`` is the maximum length of prompt plus
-    completion in tokens, or None if there is no limit; the default is the checkpoint's.
+    ``batch_size`` limits the rows of a batch; 0 stands for ``decoding.ROWS`` or, on the fast path,
+    ``decoding.FAST_ROWS``. ``context`` is the maximum length of prompt plus completion in tokens,
+    or None if there is no limit; the default is the checkpoint's.
     ``extra`` has variables for the chat template: {"enable_thinking": false}.
     ``trust_remote_code`` allows Transformers to run the checkpoint's own Python files.
     ``attn_implementation`` ("eager") and ``quantization_config`` ({"load_in_4bit": true}, which
@@ -117,7 +117,7 @@ class LocalModel:
     chat: bool = False
     dtype: str = ""
     device_map: str | dict[str, str | int] | None = None
-    batch_size: int = BATCH_ROWS
+    batch_size: int = 0
     context: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     trust_remote_code: bool = False

@@ -9,6 +9,7 @@ import pytest
 from doors import refused
 
 from lookuplab import paths
+from lookuplab.benchmark import load_benchmark
 from lookuplab.models.names import table_name
 from lookuplab.results.provenance import convert
 from lookuplab.run import cluster, downloads
@@ -23,6 +24,9 @@ from lookuplab.run.notebooks import (
     problems,
     read,
 )
+from lookuplab.stackoverflow.corpus import load_snippets
+from lookuplab.toolgen.functions import locate
+from recipes.cloudapi.offered import offered
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 
@@ -365,59 +369,17 @@ def test_a_role_that_the_paper_does_not_have_is_refused():
     assert "the paper has no model 'StarCoder9'; it has: " in problem
 
 
-KNOWN = """\
-own/package package json.decoder
-own/package corpus owner/data-set
-own/releases package nowhere==1.0
-own/releases other json
-own/snippets package json
-own/snippets corpus so-ds
-own/snippets words data/mini/stackoverflow/words
-own/repository repository rich
-own/model own_models mini-large
-own/model benchmark json:JSONDecoder
-own/agent own_models openai:x
-toolgen/table3_repository_metrics repositories rich
-stackoverflow/retrieval_quality queries_of conala"""
+@pytest.mark.parametrize("read", [locate, load_snippets, load_benchmark, offered])
+def test_a_name_of_own_material_that_nothing_has_is_one_line(read):
+    with refused("nowhere"):
+        read("nowhere")
 
 
-@pytest.mark.parametrize("line", KNOWN.splitlines())
-def test_a_name_of_own_material_that_nothing_has_is_one_line(line, monkeypatch):
-    name, parameter, known = line.split()
-    notebook = find(name)
-    monkeypatch.setenv("OPENAI_API_KEY", "any")
-
-    def said(text):
-        return [one for one in problems(job(notebook, **{parameter: text})) if parameter in one]
-
-    assert not said(known)
-    bare = [] if name == "own/model" and parameter == "own_models" else ["nowhere"]
-    for text in (*bare, "./nowhere"):
-        [problem] = said(text)
-        assert repr(text) in problem
-
-
-def test_a_package_of_own_material_is_a_module_or_what_its_notebook_reads(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "module.py").touch()
-    (tmp_path / "file.py").touch()
-    modules = ["networkx", "networkx.algorithms.shortest_paths", "json.decoder", "os.path"]
-    for name, fitting in [
-        ("own/snippets", modules),
-        ("own/package", [*modules, "networkx==3.4", "./folder"]),
-        ("own/releases", [*modules, "networkx==3.4", "./folder"]),
-    ]:
-        notebook = find(name)
-        others = "networkx.nosuch json.decoder.nosuch .json json. a/b =x==1 -x==1 x==y==1 ./file.py"
-        for text in {*others.split(), "./empty", "networkx==3.4", "./folder", *fitting}:
-            found = [one for one in problems(job(notebook, package=text)) if "'package'" in one]
-            assert bool(found) == (text not in fitting), (name, text)
-            assert "corpus=FOLDER" in "".join(found) or name != "own/snippets" or not found
-    for text in ("./empty", "./file.py"):
-        [problem] = problems(job("own/repository", repository=text))
-        assert "is not a folder with Python modules" in problem
+@pytest.mark.parametrize("parameter", ["package", "repository", "corpus"])
+def test_a_path_of_own_material_that_does_not_exist_is_one_line_before_the_start(parameter):
+    name = {"corpus": "snippets"}.get(parameter, parameter)
+    [problem] = problems(job(f"own/{name}", **{parameter: "./nowhere"}))
+    assert problem == f"parameter {parameter!r} names './nowhere', which does not exist"
 
 
 @pytest.mark.parametrize("text", ["first: [", "- demo/a", "first: [{a: b}]"])

@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from lookuplab import paths, python_sources
+from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import load
 from lookuplab.models.names import (
@@ -45,7 +43,6 @@ from lookuplab.results.provenance import (
     saved_in,
 )
 from lookuplab.run import downloads
-from lookuplab.stackoverflow.corpus import PUBLISHED
 
 PROFILES = Path(__file__).with_name("profiles")
 # tasks whose frequency classes were counted in public code
@@ -63,12 +60,8 @@ MAY_BE_EMPTY = {
 }
 # parameters that name the user's code or documents, which a notebook in the folder `own` examines
 _MATERIALS = ("repository", "package", "corpus")
-# parameters whose value, if it is a path, is a folder with Python modules
-_CODE = ("package", "other", "repository", "repositories")
-_MODULES = (".py", ".so", ".pyd")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters whose values are always paths
-_RELEASE = re.compile(r"\w[\w.-]*==[\w.!+-]+")  # a release as pip writes it: networkx==3.4
 # matches the beginning of a value that counts as a path; data/ and runs/ are in the checkout
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")
 _YAML = (".yaml", ".yml")
@@ -588,9 +581,6 @@ def problems(job: Job) -> Iterator[str]:
             yield f"parameter {name!r} names {text!r} {times} times: name it once"
         elif key := missing_key(text):
             yield f"model {text!r} needs a key: set the environment variable {key}"
-        # a notebook with the parameter max_calls lets models call tools, which needs an endpoint
-        elif named.is_model and "max_calls" in job.values and not is_remote(text):
-            yield f"parameter {name!r} names {text!r}: give an endpoint, http://HOST:PORT/v1#MODEL"
         elif place and (paths.is_special(place) or not place.exists()) and place not in fetched:
             steps = [step for path, step in job.profile.steps.items() if text.startswith(path)]
             if place == paths.fetched_model(place.name):
@@ -603,55 +593,7 @@ def problems(job: Job) -> Iterator[str]:
                 load(text)
             except UserError as error:
                 yield str(error)
-        elif not is_known(named, job):
-            searched = {"package": " (a folder of your own is -p corpus=FOLDER)"}
-            installed = {"benchmark": " (is its folder in PYTHONPATH?)"}
-            hints = searched if "encoder" in job.values else installed
-            what = f"which is neither here nor installed{hints.get(name, '')}"
-            yield f"parameter {name!r} names {text!r}, {what}"
-        elif (
-            place and name in _CODE and not any(one.suffix in _MODULES for one in place.rglob("*"))
-        ):
-            yield f"parameter {name!r} names {text!r}, which is not a folder with Python modules"
     yield from foreign_tasks(job)
-
-
-def is_known(named: NamedText, job: Job) -> bool:
-    """Return whether this machine has what a parameter names: a package, a repository, a corpus, a
-    benchmark or a folder of word vectors. Return True for any other parameter, and for a name that
-    only a download could check: a release (``name==version``), or a data set on the hub. Nothing is
-    imported.
-    """
-    name, text = named
-    # A notebook with an encoder searches the corpus or package, so a name on the hub or in the
-    # package index is not enough: corpora must be on this machine, and packages must be installed.
-    is_searched = "encoder" in job.values
-    if name in ("package", "benchmark") or (name == "other" and "package" in job.values):
-        if name == "benchmark":
-            return is_module(text.partition(":")[0])
-        is_here = paths.located(text).is_dir() or _RELEASE.fullmatch(text)
-        return is_module(text) or (bool(is_here) and not is_searched)
-    if paths.located(text.removesuffix("/*")).exists():
-        return True
-    if name in ("repository", "repositories") and python_sources.is_fetched():
-        return text.isidentifier() and (python_sources.folder() / text).is_dir()
-    if name in ("corpus", "queries_of"):
-        # a corpus in which APIs are only counted may be on the hub
-        return text in ("mini", *PUBLISHED) or ("/" in text and not is_searched)
-    return name != "words"
-
-
-def is_module(name: str) -> bool:
-    """Return whether the module ``name``, such as ``json.decoder``, is installed. The function
-    looks for the module's files and does not import it, because an import would run its code.
-    """
-    first, *parts = name.split(".")
-    with suppress(ValueError):  # raised for an empty name, and for __main__
-        spec = find_spec(first)
-        for part in parts:
-            spec = spec and PathFinder.find_spec(part, spec.submodule_search_locations or [])
-        return spec is not None or name in sys.modules  # os.path has no file of its own
-    return False
 
 
 def senseless_values(job: Job) -> Iterator[str]:

@@ -14,12 +14,10 @@ import nbformat
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.run.commands.view import last_runs, write_page
 from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile, profile_names
-from lookuplab.run.report import Run, claims_page, heading, page, results_page, sentence
+from lookuplab.run.report import Run, claims_page, heading, page, results_page
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
-_PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
 # the parts of lessons that students must not see, and their replacements
 _FOR_TEACHERS = {
     r"(?ms)^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION(\n|$)": r"\1...\2",
@@ -44,7 +42,6 @@ _DOCUMENTS = [
     "CONTRIBUTING",
     "CHANGELOG",
 ]
-_MOST = 1_000_000  # bytes of a file of answers
 # the pages of docs/ that come first and last in the navigation
 _FIRST, _LAST = ["docs/kit", "docs/own", "docs/glossary"], ["docs/citing"]
 
@@ -65,22 +62,9 @@ def build(profile: Profile, output: Path) -> Path:
         options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
         if build_main([*options, str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
-        for folder in Run(profile).notebooks:
-            if file := small_answers(profile, folder):
-                write_page([file], site / "answers" / folder)
         shutil.rmtree(output, ignore_errors=True)
         site.rename(output)
     return output / "index.html"
-
-
-def small_answers(profile: Profile, folder: str) -> Path | None:
-    """Return the smallest file of judged answers that a paper's notebooks left in the profile's
-    last run. Return None if it has more than ``_MOST`` bytes, which make a page of about 6 MB, or
-    if there is no file.
-    """
-    files = last_runs(paths.RUNS / profile.name / folder)
-    small = min(files, key=lambda file: file.stat().st_size, default=None)
-    return small if small and small.stat().st_size <= _MOST else None
 
 
 def write_sources(profile: Profile, sources: Path) -> None:
@@ -94,49 +78,34 @@ def write_sources(profile: Profile, sources: Path) -> None:
     ]
     for name in [profile.name, *(other.name for other in more)]:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
-    for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS)):
+    readmes = (file.relative_to(paths.ROOT) for file in paths.NOTEBOOKS.glob("*/README.md"))
+    for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS), *readmes):
         shutil.copy(paths.ROOT / name, paths.make_folder((sources / name).parent))
     for notebook in all_notebooks():
         write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
+    sections = {}
+    for folder, notebooks in run.notebooks.items():
+        readme = sources / "notebooks" / folder / "README.md"
+        if not readme.is_file():
+            readme.write_text(f"# {heading(folder)}\n", encoding="utf-8")
+        ids = [f"{folder}/README", *(notebook.id for notebook in notebooks)]
+        sections[heading(folder)] = [f"notebooks/{id}" for id in ids]
     docs = {f"docs/{file.stem}" for file in (sources / "docs").glob("*.md")}
-    docs = [*_FIRST, *sorted(docs.difference(_FIRST, _LAST)), *_DOCUMENTS, *_LAST]
-    folders = {folder: f"notebooks/{folder}/README" for folder in run.notebooks}
     others = {f"RESULTS-{other.name}": results_page(other) for other in more}
-    front = page("site_index.md.j2", pages=[*folders.values()], more=[*others], docs=docs)
     pages = {
-        "index": illustrated(run, front),
-        "RESULTS": page("results.md.j2", run=run),
+        "index": page(
+            "site_index.md.j2",
+            readme=(paths.ROOT / "README.md").read_text("utf-8"),
+            results=["RESULTS", "CLAIMS", *others],
+            sections=sections,
+            docs=[*_FIRST, *sorted(docs.difference(_FIRST, _LAST)), *_DOCUMENTS, *_LAST],
+        ),
+        "RESULTS": results_page(profile),
         "CLAIMS": claims_page([*run.verdicts.values()], profile),
         **others,
     }
-    for folder, name in folders.items():
-        file = paths.NOTEBOOKS / folder / "README.md"
-        text = file.read_text("utf-8") if file.is_file() else f"# {heading(folder)}\n"
-        story = illustrated(run, text)
-        answers = small_answers(profile, folder)
-        shown = answers and answers.name.partition(".")[0]
-        pages[name] = page("site_paper.md.j2", run=run, folder=folder, story=story, answers=shown)
     for name, text in pages.items():
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
-
-
-def illustrated(run: Run, text: str) -> str:
-    """Return a page of the repository with the run's pictures in place of the committed ones, the
-    result below each picture, and the verdict after each claim's name.
-    """
-
-    def picture(match: re.Match[str]) -> str:
-        words, up, id = match.groups()
-        if not run.place(id).with_suffix(".svg").is_file():
-            return ""
-        result = run.told(id) or sentence(run.place(id))
-        return f"![{words}]({up}figures/{run.profile.name}/{id}.svg)\n\n{result}"
-
-    def verdict(match: re.Match[str]) -> str:
-        judged = run.verdicts.get(match[1])
-        return f"{match[0]} **{judged.direction}**" if judged else match[0]
-
-    return re.sub("`([a-z0-9-]+)`", verdict, _PICTURE.sub(picture, text))
 
 
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:

@@ -265,6 +265,5 @@ TEMPLATES.globals |= {
     "heading": heading,
     "alternative": alternative,
     "sentence": sentence,
-    "read_csv": read_csv,
     "read_record": read_record,
 }

@@ -128,10 +128,9 @@ def report(*, profile: str = "mini") -> None:
     """Build a static site of the last runs.
 
     The site is written to runs/report, and the path of its front page is printed. A browser can
-    open this page straight from the disk. The site shows every artifact with its picture, numbers,
-    provenance and verdicts on the papers' claims; every notebook; and the documentation. Artifacts
-    come from the last run (in a fresh checkout, from the repository). Notebooks have outputs if
-    they ran on this machine. Nothing is executed or fetched.
+    open this page straight from the disk. The site shows the pages RESULTS.md and CLAIMS.md, every
+    notebook, and the documentation. Results come from the last run (in a fresh checkout, from the
+    repository). Notebooks have outputs if they ran on this machine. Nothing is executed or fetched.
 
     \b
     Examples:

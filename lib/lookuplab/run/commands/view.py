@@ -90,13 +90,6 @@ def judged_answers_file(name: str) -> Path:
     return files[back]
 
 
-def last_runs(folder: Path) -> list[Path]:
-    """Return the sorted files with judged answers: one for the last run of each notebook whose
-    executed copy is below ``folder``.
-    """
-    return sorted(file for copy in folder.rglob("*.ipynb") for file in kept_runs(copy)[:1])
-
-
 def read(file: Path) -> Iterator[Line]:
     """Yield the content of a file with judged answers: first a dictionary about the run (notebook,
     profile, parameters), and then the answers, as ``benchmark.append_judged`` wrote them.

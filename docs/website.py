@@ -14,7 +14,7 @@ import nbformat
 
 from lookuplab import paths
 from lookuplab.errors import UserError, needs
-from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile, profile_names
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks
 from lookuplab.run.report import Run, claims_page, heading, page, results_page
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
@@ -71,15 +71,12 @@ def write_sources(profile: Profile, sources: Path) -> None:
     """Write everything that the site shows, each file at its place in the repository."""
     run = Run(profile)
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
-    more = [
-        load_profile(name)
-        for name in profile_names()
-        if name != profile.name and any((run.figures / name).glob("*/*.csv"))
-    ]
-    for name in [profile.name, *(other.name for other in more)]:
-        shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
+    shutil.copytree(paths.FIGURES, sources / "figures")
+    own = sources / "figures" / profile.name
+    shutil.copytree(run.figures / profile.name, own, dirs_exist_ok=True)
+    others = [file.stem for file in sorted(paths.ROOT.glob("RESULTS-*.md"))]
     readmes = (file.relative_to(paths.ROOT) for file in paths.NOTEBOOKS.glob("*/README.md"))
-    for name in ("CITATION.cff", *(f"{document}.md" for document in _DOCUMENTS), *readmes):
+    for name in ("CITATION.cff", *(f"{name}.md" for name in [*_DOCUMENTS, *others]), *readmes):
         shutil.copy(paths.ROOT / name, paths.make_folder((sources / name).parent))
     for notebook in all_notebooks():
         write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
@@ -91,7 +88,6 @@ def write_sources(profile: Profile, sources: Path) -> None:
         ids = [f"{folder}/README", *(notebook.id for notebook in notebooks)]
         sections[heading(folder)] = [f"notebooks/{id}" for id in ids]
     docs = {f"docs/{file.stem}" for file in (sources / "docs").glob("*.md")}
-    others = {f"RESULTS-{other.name}": results_page(other) for other in more}
     pages = {
         "index": page(
             "site_index.md.j2",
@@ -102,7 +98,6 @@ def write_sources(profile: Profile, sources: Path) -> None:
         ),
         "RESULTS": results_page(profile),
         "CLAIMS": claims_page([*run.verdicts.values()], profile),
-        **others,
     }
     for name, text in pages.items():
         (sources / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")

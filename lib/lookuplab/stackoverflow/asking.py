@@ -18,7 +18,6 @@ from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt
 from lookuplab.models.tokens import token_spans
 from lookuplab.retrieval.rankers import Ranker
-from lookuplab.sandbox.server import Outcome
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Grader, verdicts
@@ -135,8 +134,6 @@ class Ds1000Bench(Benchmark[Problem]):
       needs.
     - ``tokenizer`` and ``chat`` are set by ``for_model``. A chat model gets DS-1000's instruction
       for such models (``CHAT``), and its variant is "repaired".
-    - ``graded`` is {(problem, code): outcome} for the solutions that have run. Copies of the
-      benchmark for other models and prompts share this dictionary.
     """
 
     tasks: Sequence[Problem]
@@ -151,7 +148,6 @@ class Ds1000Bench(Benchmark[Problem]):
     indent: bool = True
     tokenizer: Any = None
     chat: bool = False
-    graded: dict[tuple[Problem, str], Outcome] = field(default_factory=dict, repr=False)
     _prompts: dict[str, Trimmed] = field(default_factory=dict, init=False, repr=False)
 
     measures = ("passed",)
@@ -194,13 +190,9 @@ class Ds1000Bench(Benchmark[Problem]):
         for task, completion in pairs:
             code = solution_of(completion.text, self.variant)
             solutions.append((task, indented(task, code) if self.indent else code))
-        # few large calls are faster than many small ones, because every call first runs the imports
-        # of all its programs
-        left = [one for one in dict.fromkeys(solutions) if one not in self.graded]
-        self.graded.update(zip(left, verdicts(left, self.grader), strict=True))
         rows = []
-        for task, code in solutions:
-            outcome = self.graded[task, code]
+        outcomes = verdicts(solutions, self.grader)
+        for (task, code), outcome in zip(solutions, outcomes, strict=True):
             passed = outcome.passed if outcome.judged else None
             row: dict[str, Any] = {"library": task.library, "solution": code, "passed": passed}
             row["error"] = outcome.error

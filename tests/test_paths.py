@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import lzma
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,6 +69,15 @@ def test_a_malformed_line_is_reported_with_one_line_number_and_a_column(tmp_path
     with refused(rf"line 3: {why}; each line must be") as error:
         [*json_lines(file)]
     assert str(error.value).count("line 3") == 1
+
+
+def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path):
+    left = [tmp_path / f".[a].txt.{pid}.partial" for pid in (1, 2)]
+    for file in left:
+        file.touch()
+    os.utime(left[0], (0, 0))
+    write_text(tmp_path / "[a].txt", "1")
+    assert [file.exists() for file in left] == [False, True]
 
 
 def test_what_is_written_to_a_device_leaves_it_a_device():

@@ -13,11 +13,13 @@ import os
 import secrets
 import stat
 import sys
+import time
 import tokenize
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TextIO
@@ -40,6 +42,7 @@ COMPLETIONS = RUNS / "completions.sqlite"
 STORE_VARIABLE = "LOOKUPLAB_STORE"
 # the prefix of this process's temporary folders, so that they can be removed after an interrupt
 TEMPORARY = f"lookuplab-{secrets.token_hex(4)}-"
+DAY = 86_400  # in seconds; no process writes one file for so long
 HashForm = Literal["content", "digests", "lines"]
 UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # the byte order marks of UTF-16
 # file suffix -> function that compresses, with options that make equal content give equal bytes
@@ -129,7 +132,8 @@ def replacing(output: Path) -> Iterator[Path]:
     inside the block, ``output`` is unchanged.
 
     If ``output`` is a device, such as /dev/null, ``output`` itself is yielded. Raises UserError if
-    ``output`` exists but is neither a file nor a device.
+    ``output`` exists but is neither a file nor a device. Temporary files of ``output`` that killed
+    processes left more than a day ago are removed.
     """
     output = output.absolute()  # with_name fails for ".", which has no name
     check_file(output)
@@ -139,6 +143,10 @@ def replacing(output: Path) -> Iterator[Path]:
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         make_folder(output.parent)
+        for left in output.parent.glob(f".{escape(output.name)}.*.partial"):
+            with suppress(OSError):  # another process may have removed it
+                if time.time() - left.stat().st_mtime > DAY:
+                    left.unlink()
         yield part
         part.replace(output)
     finally:

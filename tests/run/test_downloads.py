@@ -108,6 +108,8 @@ def file(kit):
         # of a file that has changed, or may have changed, on the server
         (b"old" * 9, '"old"', "bytes=27-", {"sha256": ""}),
         (b"old" * 9, "", "", {"sha256": ""}),
+        # longer than the entry says
+        (CONTENT + b"old", ETAG, "", {}),
     ],
 )
 def test_a_file_is_fetched_once_from_where_an_earlier_run_stopped_and_listed_as_there(
@@ -163,8 +165,10 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
             f"({len(CONTENT)}, '{sha256(CONTENT)}'), not ({len(CONTENT)}, '{'0' * 64}')",
         ),
         ({"size": 100_000}, "cannot be fetched"),
-        ({"colour": "red"}, "unexpected keyword argument 'colour'"),
-        ({"size": "big"}, "corpus.size is of type int"),
+        ({"colour": "red"}, "corpus: the field is 'colour'; it must be"),
+        ({"size": "big"}, "corpus: 'size' is of type int"),
+        ({"kind": "fiel"}, "corpus: the kind is 'fiel'; it must be"),
+        ({"address": ""}, "corpus needs an address"),
     ],
 )
 def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, message):

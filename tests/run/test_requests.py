@@ -135,7 +135,7 @@ run entitles
 run counts --profile own.yaml
     the parameter for demo/counts is 'task'; it must be
 run counts --profile bad.yaml
-    unexpected keyword argument 'surprise'
+    profile bad.yaml: the field is 'surprise'; it must be
 run counts --profile threads.yaml
     threads.yaml: 'threads' is of type int (here 0), not 'many'
 run counts --profile notebook.yaml

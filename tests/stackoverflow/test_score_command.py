@@ -72,6 +72,12 @@ def test_answers_that_are_not_judged_are_counted_with_the_reason_and_in_no_rate(
     assert "3: not judged: the reference fails here, too: not judged: passes only" in result.stderr
 
 
+def test_if_nothing_can_be_judged_a_line_says_so(graded, written_file):
+    written_file(written.record(2, reference="result = 0"))
+    said = graded([GOOD | {"problem_id": 2}]).stderr
+    assert "nothing could be judged, so there is no rate" in said and "Empty" not in said
+
+
 def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(graded):
     loose = {"problem_id": 3, "solution": "```\nreturn max(numbers) - min(numbers)\n```"}
     for variant, passed in (("official", False), ("repaired", True)):

@@ -9,15 +9,17 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.work import env_int, processors
 
+T = TypeVar("T")
 # the packages whose versions can change a number
 RECORDED_PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy
 scikit-learn rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso
@@ -233,6 +235,21 @@ def convert(declared: Any, value: Any, what: str) -> Any:
     if declared is None or type(value) is kind:
         return value
     raise UserError(f"{what} is of type {kind.__name__} (here {declared!r}), not {value!r}")
+
+
+def with_fields(defaults: T, values: Mapping[str, Any], what: str) -> T:
+    """Return a copy of ``defaults``, an instance of a dataclass, with the fields in ``values``
+    changed. Each value gets the type of its default (see ``convert``). ``what`` says what the
+    instance is, such as ``profile own.yaml``. Raises UserError for an unknown field, and for a
+    value of another type.
+    """
+    fields = vars(defaults)
+    for name in values:
+        check_choice(f"{what}: the field", name, fields)
+    converted = {
+        name: convert(fields[name], value, f"{what}: {name!r}") for name, value in values.items()
+    }
+    return replace(defaults, **converted)  # type: ignore[type-var]  # a dataclass
 
 
 def figures_of(artifact: str) -> Path:

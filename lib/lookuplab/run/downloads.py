@@ -16,10 +16,11 @@ from typing import Any
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError, check_choice, first_line
 from lookuplab.models.names import split_revision
-from lookuplab.results.provenance import convert
+from lookuplab.results.provenance import with_fields
 from lookuplab.work import hold_lock
 
 UNPINNED = "main"
+KINDS = ("file", "model", "dataset", "environment", "sources", "package")
 # {kind of download: text before the address}; all other kinds come from the package index
 ORIGIN = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
@@ -42,10 +43,10 @@ class Source:
     """
 
     name: str
-    kind: str
-    address: str
-    licence: str
-    purpose: str
+    kind: str = ""
+    address: str = ""
+    licence: str = ""
+    purpose: str = ""
     size: int = 0
     sha256: str = ""
     revision: str = UNPINNED
@@ -90,19 +91,17 @@ def load() -> dict[str, Source]:
 def _parse(file: Path, _changed: int) -> dict[str, Source]:
     try:
         entries = paths.parse(lambda data: tomllib.loads(data.decode()), file.read_bytes())
-        defaults = vars(Source("", "", "", "", ""))
-        return {
-            name: Source(
-                name,
-                **{
-                    field: convert(defaults.get(field), value, f"{file}: {name}.{field}")
-                    for field, value in entry.items()
-                },
-            )
+        sources = {
+            name: with_fields(Source(name), entry, f"{file}: {name}")
             for name, entry in entries.items()
         }
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError) as error:
         raise UserError(f"{file}: {error}") from error
+    for source in sources.values():
+        check_choice(f"{file}: {source.name}: the kind", source.kind, KINDS)
+        if not (source.address and source.licence and source.purpose):
+            raise UserError(f"{file}: {source.name} needs an address, a licence and a purpose")
+    return sources
 
 
 def members(name: str) -> list[Source]:
@@ -212,7 +211,8 @@ def _get(source: Source, whole: bool) -> Path:
             version.write_text(headers.get("ETag") or headers.get("Last-Modified") or "")
         known = version.read_text() if version.is_file() else ""
         with open(part, "ab") as stream:
-            if not known and not source.sha256:  # the rest could be that of another version
+            # the rest could be that of another version, or belong to an earlier entry
+            if not (known or source.sha256) or 0 < source.size < stream.tell():
                 stream.truncate(stream.seek(0))
             elif not source.size and stream.tell():
                 # a server refuses to continue a complete file, so the last byte is fetched again

@@ -41,6 +41,7 @@ from lookuplab.results.provenance import (
     original_notebook,
     relative,
     saved_in,
+    with_fields,
 )
 from lookuplab.run import downloads
 
@@ -352,13 +353,8 @@ def load_profile(name: str) -> Profile:
     if not file.is_file():
         check_choice("--profile", name, profile_names())
     try:
-        profile = Profile(
-            file,
-            **{
-                field: convert(vars(Profile(file)).get(field), value, f"profile {file}: {field!r}")
-                for field, value in (paths.parse(yaml.safe_load, file.read_bytes()) or {}).items()
-            },
-        )
+        stated = paths.parse(yaml.safe_load, file.read_bytes()) or {}
+        profile = with_fields(Profile(file), stated, f"profile {file}")
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
             # raises TypeError for a key that is not a text
             dict(**names)

@@ -191,7 +191,7 @@ def write(
 ) -> None:
     """Write a line with the id and the judgement (``columns``) of each of the ``records`` to
     ``output`` or, if ``output`` is None, to stdout. Then print a table of ``rows`` (made by
-    ``scoring.rates.row``), with the notes below it.
+    ``scoring.rates.row``), with the notes below it. Without rows, print that nothing was judged.
     """
     import pandas as pd
 
@@ -207,7 +207,8 @@ def write(
         click.echo("\n".join(lines))
     numbers = pd.DataFrame(rows, columns=["condition", "metric", *NUMBERS])
     table = numbers[["condition", "metric"]].assign(number=readable(numbers))
-    click.echo("\n".join([table.to_string(index=False), *notes]), err=output is None)
+    shown = table.to_string(index=False) if rows else "nothing could be judged, so there is no rate"
+    click.echo("\n".join([shown, *notes]), err=output is None)
 
 
 @score.command()

@@ -167,7 +167,7 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
         ({"size": 100_000}, "cannot be fetched"),
         ({"colour": "red"}, "corpus: the field is 'colour'; it must be"),
         ({"size": "big"}, "corpus: 'size' is of type int"),
-        ({"kind": "fiel"}, "corpus: the kind is 'fiel'; it must be"),
+        ({"kind": "wheel"}, "corpus: the kind is 'wheel'; it must be"),
         ({"address": ""}, "corpus needs an address"),
     ],
 )

@@ -187,3 +187,17 @@ def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
         with refused("readonly"):
             complete(model, many_prompts(2), store=store)
     assert model.calls == []
+
+
+def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
+    batch = {str(number): "y" * 5000 for number in range(20)}
+    with Kept(tmp_path / "s.sqlite") as store:
+        store.add({"a": "b"})
+        pages = store.db.execute("PRAGMA page_count").fetchone()[0]
+        # with this limit, SQLite fails as it does on a full disk
+        store.db.execute(f"PRAGMA max_page_count = {pages}")
+        with refused("disk is full"):
+            store.add(batch)
+        assert [*store.get(store.present())] == ["a"], (
+            "the batch that did not fit must be gone as a whole"
+        )

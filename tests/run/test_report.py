@@ -138,3 +138,12 @@ def test_the_words_of_the_results_fit_the_verdicts_and_have_no_number_but_those_
     ].keys() and len(run.words["table"]) <= 14
     for id, (_, verdict, _) in run.words["hypotheses"].items():
         assert run.verdicts[id].direction == verdict
+
+
+def test_a_result_is_told_in_30_words_with_two_numbers_at_most():
+    run = mini()
+    for folder in run.notebooks:
+        for section in run.sections(folder):
+            assert any(shown.told for shown in section.artifacts), section.notebook
+    for said in map(run.told, run.words["sentences"]):
+        assert len(said.split()) <= 30 and len(re.findall(r"(?<![@\w])\d[\d.]*", said)) <= 2, said

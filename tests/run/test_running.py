@@ -446,3 +446,19 @@ def test_the_command_that_a_dry_run_names_exists():
     commands = re.findall(r"repositories\.py (\w+) (\w+)", " ".join(steps.values()))
     assert commands == [("clone", "test"), ("clone", "train")]
     assert main.name == "clone"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("[Errno 28] No space left on device", "cannot use the disk: No space left on device"),
+        ("[Errno 20] Not a directory: '/dev/null/x'", "cannot use /dev/null/x: Not a directory"),
+        ("I/O error (os error 28)", "cannot use the disk: No space left on device"),
+        # a missing file may be a bug in the cell, so the error is shown unchanged
+        ("[Errno 2] No such file: 'x'", "[Errno 2] No such file: 'x'"),
+    ],
+)
+def test_a_full_disk_or_an_unusable_path_in_a_cell_is_one_line(error, said):
+    plain = runner._as_user_error(runner.Failure(3, "a line", "OSError", error, "a traceback"))
+    assert plain.evalue.startswith(said)
+    assert (plain.ename == "UserError") == said.startswith("cannot use")

@@ -531,8 +531,8 @@ def written(example: DocExample) -> list[Candidate]:
                     perturbation=draft.perturbation,
                     origin=example.id,
                     object=example.object,
-                    # the expression is listed as in the docstring, too, because in
-                    # ``draft.target`` it may be changed (see ``unimported`` and ``lifted``)
+                    # the docstring's own expression is listed, too, because ``draft.target`` may
+                    # differ from it (see ``unimported`` and ``lifted``)
                     expressions=(draft.target, draft.call.source, example.target),
                     rule=draft.rule,
                     wrong=("pass", *(f"{IMPORTS}\nresult = {value}" for value in values)),

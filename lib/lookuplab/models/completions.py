@@ -36,8 +36,8 @@ from lookuplab.models.store import (
 from lookuplab.paths import canonical, digest
 from lookuplab.work import Progress, shard
 
-# part of the key of each stored answer; increase this number whenever a change of the code changes
-# the answer that a model gives to the same prompt with the same decoding
+# part of the key of each stored answer; increase this number whenever a code change alters a
+# model's answer to a given prompt with given decoding
 DECODING_VERSION = 1
 # a process that takes over work from other processes generates at most this many answers at a time
 OTHERS = 32

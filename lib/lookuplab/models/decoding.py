@@ -61,7 +61,7 @@ CPU_TOKENS = 8192
 # The largest batch by default, in rows. A step of the fast path costs little more for more rows.
 ROWS, FAST_ROWS = 128, 192
 GROUP = 64  # see ``top_two``
-# ``nucleus`` ranks only this many tokens, unless they do not decide which tokens are kept
+# ``nucleus`` ranks only this many tokens, if they suffice to decide which tokens are kept
 LIKELIEST = 32
 KEEP_SECONDS = 1.0  # a finished answer is yielded within about this time
 # The largest relative difference between logits that rounding in 16 bits can explain. An

@@ -238,7 +238,7 @@ class Packed:
         self.key_cells = torch.arange(len(at)), at
         self.value_rows = (owners[..., 0] * columns + at[:, None]).flatten()
         # The attention scores of a query head are a weighted sum of rows of the key cache. There is
-        # one row for each dimension, and its weight is the query's number in that dimension.
+        # one row for each dimension, and its weight is the query's entry in that dimension.
         # ``key_rows`` has the indices of these rows.
         self.key_rows = dimensions.repeat_interleave(each, 1).view(-1, size)
         self.hidden = torch.arange(columns) > at[:, None, None]

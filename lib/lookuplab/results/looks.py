@@ -1,5 +1,5 @@
-"""Defines sizes, style and colours of all pictures. This module imports neither seaborn nor SciPy,
-so that lessons can use it without these packages.
+"""Defines the sizes, style and colours of all pictures. This module imports neither seaborn nor
+SciPy, so that lessons can use it without these packages.
 """
 
 from pathlib import Path

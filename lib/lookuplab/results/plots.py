@@ -1,11 +1,11 @@
 """Draws figures in a common style, with seaborn. The functions draw the numbers in an artifact's
 rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``). Seaborn does not compute any numbers.
 
-Bars, dots and lines are our values with 95% intervals. A hollow diamond is the paper's value of the
-same quantity, outlined in the same colour as our value. Frequency classes, model sizes, providers
-and failure categories have fixed colours. Equal rows give equal pictures. Pyplot makes each figure,
-so that a notebook can show the figure. The functions close the figure before they return it, so
-that the notebook does not show it twice.
+Bars, dots and lines are our values with 95% intervals. A hollow diamond, outlined in our value's
+colour, is the paper's value of the same quantity. Frequency classes, model sizes, providers and
+failure categories have fixed colours. Equal rows give equal pictures. Pyplot makes each figure, so
+that a notebook can show the figure. The functions close the figure before they return it, so that
+the notebook does not show it twice.
 """
 
 import sys

@@ -210,8 +210,8 @@ class Ds1000Bench(Benchmark[Problem]):
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> Matches:
-    """Return the ``k`` snippets that rank best for each problem's question, without those that give
-    the answer away.
+    """Return, for each problem's question, the ``k`` best-ranked snippets that do not give the
+    answer away.
     """
     by_id = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)

@@ -398,8 +398,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
 
 def _is_module(location: Location, text: str) -> bool:
     """Return whether a text is a module, and not the body of the function at ``location``. A body
-    returns or yields something, or reads a parameter. A module may run its functions on variables
-    of its own.
+    returns or yields something, or reads a parameter. A module may call its functions on its own
+    variables.
     """
     try:
         statements = syntax_tree(reindent(text, "")).body

@@ -197,15 +197,13 @@ class Packed:
         if len(first) < len(prompts):  # equal prompts (several samples) were read once
             self.keep([first[tuple(ids)] for ids in prompts])
 
-    def _empty(self, slots: int) -> list[torch.Tensor]:
-        """Return memory for the keys and values of one layer. The memory is not cleared: a step
-        masks the scores of columns without a token, and does not read the values in these columns.
+    def _shapes(self, slots: int) -> list[tuple[int, ...]]:
+        """Return the shapes of the keys and values of one layer. Their memory is not cleared: a
+        step masks the scores of columns without a token, and does not read the values in these
+        columns.
         """
         heads, size = self.parts.shared_heads, self.parts.size
-        return [
-            torch.empty(slots, heads, size, self.columns),
-            torch.empty(slots, heads, self.columns, size),
-        ]
+        return [(slots, heads, size, self.columns), (slots, heads, self.columns, size)]
 
     def _read(self, tokens: list[int], positions: list[int]) -> torch.Tensor:
         """Read the prompts in ``reading``. Return the logits (prompts, vocabulary) after them."""
@@ -220,9 +218,10 @@ class Packed:
         if max(self.sizes) > self.columns:
             self.columns += ROOM
             for both in self.cache.values():
-                for i, old in enumerate(both):  # frees the keys before it copies the values
-                    both[i] = self._empty(len(at))[i]
-                    both[i][:, :, : old.shape[2], : old.shape[3]] = old[: len(at)]
+                for i, shape in enumerate(self._shapes(len(at))):
+                    wider = torch.empty(shape)
+                    wider[:, :, : both[i].shape[2], : both[i].shape[3]] = both[i][: len(at)]
+                    both[i] = wider  # frees the old keys before the values grow
         self._index_cache(at)
         self.logits = self._forward(tokens.tolist(), at.tolist(), self._attend_step, None)
 
@@ -326,7 +325,7 @@ class Packed:
         that reads prompts. Store the prompts' keys and values in the layer's cache.
         """
         if layer not in self.cache:
-            self.cache[layer] = self._empty(len(self.sizes))
+            self.cache[layer] = list(map(torch.empty, self._shapes(len(self.sizes))))
             self.last[layer] = key, value
         start = 0
         seen = []

@@ -131,6 +131,12 @@ def test_pip_runs_no_module_of_the_user_s_folder(tmp_path, monkeypatch):
     assert not (tmp_path / "marker").exists()
 
 
+def test_in_a_notebook_too_pip_s_own_error_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in Jupyter's kernels
+    said = python_sources.download(tmp_path, "--no-index", "nothing-of-this-name")
+    assert said.startswith("No matching distribution")
+
+
 def test_the_pinned_versions_are_those_of_the_constraints():
     constraints = (python_sources.paths.ROOT / "constraints.txt").read_text().lower()
     lines = python_sources.PINS.read_text().splitlines()

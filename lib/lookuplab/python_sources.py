@@ -114,7 +114,8 @@ def _run_pip(call: list[str], **options: Any) -> subprocess.CompletedProcess[str
     process then ends pip or venv, and removes the folder with the temporary files.
     """
     with paths.temporary_folder() as folder:
-        given = os.environ | {"TMPDIR": folder}
+        # Jupyter's kernels ask for colours, in which ``download`` would not find pip's errors
+        given = os.environ | {"TMPDIR": folder, "PIP_NO_COLOR": "1"}
         return subprocess.run(call, env=given, start_new_session=True, **options)
 
 

@@ -10,6 +10,7 @@ import os
 import shlex
 import subprocess
 import sys
+import warnings
 import zipfile
 from contextlib import nullcontext
 from socket import MSG_PEEK, SOCK_SEQPACKET, socketpair
@@ -252,6 +253,9 @@ def start_notebooks(requests):
     logging.root.handlers.clear()
     del sys.argv[1:]
     atexit._clear()
+    # pytest makes errors of warnings that other processes ignore
+    warnings.resetwarnings()
+    warnings.simplefilter("ignore", DeprecationWarning)
     backend = {"backend": "module://matplotlib_inline.backend_inline"}
     importlib.import_module("matplotlib").rcParams.update(backend)
     for name in runner.IMPORTED.split():

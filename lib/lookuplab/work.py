@@ -120,8 +120,8 @@ def _limits(name: str, root: Path) -> Iterator[str]:
 
 
 def graphics_cards() -> list[str]:
-    """Return the graphics cards that this job may use: the entries of CUDA_VISIBLE_DEVICES or, if
-    this variable is not set, the numbers of all cards. These numbers are read from ``nvidia-smi``,
+    """Return the GPUs that this job may use: the entries of CUDA_VISIBLE_DEVICES or, if this
+    variable is not set, the numbers of all GPUs. These numbers are read from ``nvidia-smi``,
     because torch is slow to import.
     """
     if (stated := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:

@@ -1,4 +1,4 @@
-"""Simulates two graphics cards: all numbers are computed on the CPU, and each tensor has the label
+"""Simulates two GPUs (*cards*): all numbers are computed on the CPU, and each tensor has the label
 of a card.
 
 An operation that PyTorch would refuse, because its tensors are on different devices, is refused

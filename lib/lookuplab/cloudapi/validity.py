@@ -81,8 +81,8 @@ class CallJudgement:
     name; None if there is no name. ``exists_anywhere`` says whether any client in the API index has
     a method of this name (Section 4.1).
 
-    ``reason`` says why the call is not valid: another API is called than the task asks for, or the
-    signature rejects the call. For a valid call it is "", or "closed: ..." if the closed check
+    ``reason`` says why the call is not valid: it calls an API that the task does not ask for, or
+    the signature rejects the call. For a valid call it is "", or "closed: ..." if the closed check
     rejects the call. ``flags`` may contain ``unresolved_splat`` (the call has arguments that are
     not written out; only its other arguments are checked) and ``unknown_target`` (no acceptable
     target is a method of the client, so no call can be valid).

@@ -356,8 +356,8 @@ def run_jobs(
     still run. Return each job with its outcome, in the order in which the jobs ended.
 
     Notebooks with the order ``first`` run before all others. Notebooks with the order ``alone`` run
-    last, one by one. If models need graphics cards, the cards are divided among the notebooks that
-    run at once. If several processes share the work, each runs its notebooks one by one.
+    last, one by one. If models need GPUs, the GPUs are divided among the notebooks that run at
+    once. If several processes share the work, each runs its notebooks one by one.
     """
     mine = cards_of(part)
     on_cards = bool(mine) and any(map(needs_card, jobs)) and cluster is None
@@ -369,7 +369,7 @@ def run_jobs(
         (job for job in jobs if job.notebook.order not in ("first", "alone")),
         key=lambda job: -job.notebook.seconds(job.place.parent),
     )
-    # a notebook takes a share of the cards from the queue, and returns it at its end
+    # a notebook takes a share of the GPUs from the queue, and returns it at its end
     shares: SimpleQueue[str] = SimpleQueue()
     for number in range(parallel):
         shares.put(",".join(mine[number::parallel]))
@@ -384,8 +384,8 @@ def run_jobs(
 
     results: list[tuple[Job, RunResult]] = []
     under_way = partial(_progress_lines, jobs, results, time.time())
-    # With graphics cards, modules are not imported in advance, because a forked process cannot use
-    # a card that its parent has used.
+    # With GPUs, modules are not imported in advance, because a forked process cannot use a GPU that
+    # its parent has used.
     is_many = cluster is None and not mine and len(jobs) >= MANY
     preparing = fork_server(jobs[0], threads, part, IMPORTED) if is_many else nullcontext()
     with preparing as requests, Progress("notebooks", len(jobs), parts=under_way) as progress:
@@ -403,16 +403,16 @@ def run_jobs(
 
 
 def needs_card(job: Job) -> bool:
-    """Return whether any of a job's models runs on a graphics card. The kit's own models are too
-    small to need one, and the models of a server run elsewhere.
+    """Return whether any of a job's models runs on a GPU. The kit's own models are too small to
+    need one, and the models of a server run elsewhere.
     """
     return not all(is_mini(bare_name(name)) or is_remote(name) for name in job.models())
 
 
 def cards_of(part: Part) -> list[str]:
-    """Return the graphics cards that this process may use. If several processes were launched
-    together on this machine, each gets a share of the cards; otherwise, return all cards. Raises
-    UserError if there are fewer cards than processes.
+    """Return the GPUs that this process may use. If several processes were launched together on
+    this machine, each gets a share of the GPUs; otherwise, return all GPUs. Raises UserError if
+    there are fewer GPUs than processes.
     """
     visible = graphics_cards()
     if part.here > 1 and 0 < len(visible) < part.here:
@@ -439,7 +439,7 @@ def _progress_lines(
 
 def default_jobs(jobs: Collection[Job] = ()) -> int:
     """Return how many notebooks to run at once: as many as there are processors, but no more than
-    one per two gigabytes of memory and, if models need graphics cards, no more than one per card.
+    one per two gigabytes of memory and, if models need GPUs, no more than one per GPU.
     """
     most = [processors(), free_memory() // 2_000_000_000]
     if any(map(needs_card, jobs)) and (visible := graphics_cards()):

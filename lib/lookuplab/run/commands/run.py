@@ -200,9 +200,8 @@ def reproduce(
             each notebook the profile that its parameters cell names: published for answers that
             others published, otherwise mini.
         parameter: NAME=VALUE sets a parameter of the notebooks that declare it; repeatable.
-        jobs: Number of notebooks to run at once, among which the graphics cards are divided. By
-            default, one per processor, but at most one per 2 GB of memory and, if models need
-            graphics cards, one per card.
+        jobs: Number of notebooks to run at once, among which the GPUs are divided. By default, one
+            per processor, but at most one per 2 GB of memory and, if models need GPUs, one per GPU.
         again: Also run notebooks that are up to date.
         cold: Generate every answer and judgement again, without the record.
         audit: Share of the record to generate again and compare, such as 2%, but at least 5 answers

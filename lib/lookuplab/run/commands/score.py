@@ -411,8 +411,8 @@ def ds1000(
     (mean over problems) by library and by kind of perturbation, and how far pass@1 of perturbed
     problems is below pass@1 of their originals. If problems differ in their number of samples, the
     table also shows the percentage of all answers that passed. Intervals are clustered by original
-    problem. The notebook published/ds1000 compares our counts on the authors' files with the
-    paper's counts.
+    problem. The notebook published/ds1000 compares our counts on the authors' files with the counts
+    that the authors published.
 
     \b
     Examples:

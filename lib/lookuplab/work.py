@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice, takewhile
+from multiprocessing import resource_tracker
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
@@ -409,9 +410,14 @@ def stoppable() -> Iterator[None]:
 
 
 def end_children() -> None:
-    """Kill all processes that this process has started, and their descendants."""
+    """Kill all processes that this process has started, and their descendants. Only the resource
+    tracker of ``multiprocessing`` is left. It ends by itself when this process ends.
+    """
     import psutil  # slow to import
 
+    # Since Python 3.14, even thread pools have a tracker. If it is killed, they start it again.
+    tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            child.kill()
+            if child.pid != tracker:
+                child.kill()

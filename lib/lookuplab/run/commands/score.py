@@ -155,7 +155,7 @@ def check_fields(record: Line, **types: Any) -> None:
     for name, type_ in types.items():
         value = record.get(name)
         if not isinstance(value, type_) or value == []:
-            type_name = getattr(type_, "__name__", type_)
+            type_name = type_.__name__ if isinstance(type_, type) else type_
             must = f"must be of type {type_name}" if name in record else "is missing"
             raise UserError(f"the field {name!r} {must}")
 

@@ -15,7 +15,7 @@ from lookuplab.paths import write_lines, write_text
 from lookuplab.run import downloads
 from lookuplab.run.cli import Group, claim_file, echo_counts, with_settings
 from lookuplab.run.cluster import connect
-from lookuplab.work import watched
+from lookuplab.work import say, watched
 
 
 @click.group(cls=Group)
@@ -76,7 +76,7 @@ def get_source(name: str, *, yes: bool = False) -> None:
         if place.suffix == ".gguf":
             recipe = f"python -m recipes.from_gguf {name}"
             step = f"pip install -c constraints.txt gguf, then once {recipe}"
-            click.echo(f"to use it: {step}", err=True)
+            say(f"to use it: {step}")
 
 
 @data.command()

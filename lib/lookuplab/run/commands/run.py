@@ -51,6 +51,7 @@ from lookuplab.run.runner import (
     run_jobs,
     with_own_folder,
 )
+from lookuplab.work import say
 
 
 @command()
@@ -445,14 +446,14 @@ def execute(
     if part.of > 1 and scheduler:
         raise UserError("--scheduler cannot be combined with --shard or several processes")
     for line in dict.fromkeys(line for job in planned for line in job.notes):
-        click.echo(line, err=True)
+        say(line)
     if dry_run:
         return _preview(planned)
     for job in planned:
         check(job)
     due = [job for job in planned if again or job.notebook.order == "alone" or not is_current(job)]
     if current := len(planned) - len(due):
-        click.echo(f"{current} of {len(planned)} notebooks are up to date", err=True)
+        say(f"{current} of {len(planned)} notebooks are up to date")
     jobs = jobs or default_jobs(due)
     if not part.writes_figures:
         due = [with_own_folder(job, part.number) for job in due]
@@ -461,15 +462,15 @@ def execute(
         ended = run_jobs(due, jobs, cluster, part)
     failures = [(job, one.failure) for job, one in ended if one.failure]
     for job, failure in failures:
-        click.echo(_failure_text(job, failure), err=True)
+        say(_failure_text(job, failure))
     took = time.monotonic() - began
-    click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
+    say(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s")
     if len(due) > 1:
-        click.echo("\n".join(time_table(ended)), err=True)
+        say("\n".join(time_table(ended)))
     counts = [*map(sum, zip(*(one.uses for _, one in ended), strict=True))]
     if any(counts):
         told = ", ".join(f"{count:,} {what}" for count, what in zip(counts, USES, strict=True))
-        click.echo(f"answers and judgements: {told}", err=True)
+        say(f"answers and judgements: {told}")
     return min((2 if failure.ename == "UserError" else 1 for _, failure in failures), default=0)
 
 

@@ -22,7 +22,7 @@ from lookuplab.run.cluster import connect
 from lookuplab.stackoverflow import grader
 from lookuplab.stackoverflow.ds1000 import PERTURBATIONS, Problem, load_problems
 from lookuplab.toolgen.rules import rules_of
-from lookuplab.work import check_memory, processors
+from lookuplab.work import check_memory, processors, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,14 +129,14 @@ def judge_file(
     if not records:
         raise UserError(f"{file} has no lines to score")
     if repeated := times.total() - len(records):
-        click.echo(f"lines that repeat an id, left out: {repeated}", err=True)
+        say(f"lines that repeat an id, left out: {repeated}")
     if nulls:
         which = f"{len(nulls)} (the first is line {nulls[0]})"
-        click.echo(f"lines whose completion is null, judged as empty: {which}", err=True)
+        say(f"lines whose completion is null, judged as empty: {which}")
     if missing := len(benchmark.tasks) - len(times) if benchmark.tasks else 0:
-        click.echo(f"tasks that are not scored: {missing} of {len(benchmark.tasks)}", err=True)
+        say(f"tasks that are not scored: {missing} of {len(benchmark.tasks)}")
     if samples and len(numbers := {*times.values()}) > 1:
-        click.echo(f"samples of a task: {min(numbers)} to {max(numbers)}", err=True)
+        say(f"samples of a task: {min(numbers)} to {max(numbers)}")
     return records, judged(benchmark, pairs).assign(model="")
 
 

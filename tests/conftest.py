@@ -253,8 +253,7 @@ def start_notebooks(requests):
     logging.root.handlers.clear()
     del sys.argv[1:]
     atexit._clear()
-    # pytest makes errors of warnings that other processes ignore
-    warnings.resetwarnings()
+    # pytest turns these warnings into errors; other processes ignore them
     warnings.simplefilter("ignore", DeprecationWarning)
     backend = {"backend": "module://matplotlib_inline.backend_inline"}
     importlib.import_module("matplotlib").rcParams.update(backend)

@@ -476,9 +476,8 @@ def with_weights(change, name="model.safetensors"):
 
 def half(folder):
     """Let a checkpoint's configuration state half as many layers as the weights have."""
-    (folder / "config.json").write_text(
-        json.dumps(json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 1})
-    )
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"num_hidden_layers": 1}))
 
 
 def renamed(old, new):

@@ -28,14 +28,19 @@ from lookuplab.stackoverflow.corpus import load_snippets
 from lookuplab.toolgen.functions import locate
 from recipes.cloudapi.offered import offered
 
-MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
+MODELS = """profile = "mini"
+tasks = 3
+models = ["http://localhost/v1#any"]
+some_file = ""
+sizes = [1]
+"""
 
 
 BAD_INPUT = """
 run coutns
     error: the notebook is 'coutns'; it must be counts, demo/counts
 run counts -p task=3
-    the parameter for demo/counts is 'task'; it must be tasks, models, some_file
+    the parameter for demo/counts is 'task'; it must be tasks, sizes, models, some_file
 run counts -p profile=own
     the parameter for demo/counts is 'profile'; it must be
 run counts -p tasks=many
@@ -123,7 +128,7 @@ compare runs/none/counts.ipynb counts
 compare runs/none/none.ipynb counts
     error: runs/none/none.ipynb does not exist, and no
 reproduce demo -p task=1
-    the parameter is 'task'; it must be tasks, models, some_file
+    the parameter is 'task'; it must be tasks, sizes, models, some_file
 claims --profile mini/x
     profile 'mini' has no folder for each model
 run models.ipynb
@@ -152,6 +157,8 @@ run counts -p 'models=http://h:1/v1#m?extra={"api_key":"1"}'
     demo/counts: model m: its option extra has what looks like a key; put the key into
 run counts -p tasks=-1
     parameter 'tasks' is -1; it must be at least 0
+run counts -p sizes=[2,3,2]
+    parameter 'sizes' is [2, 3, 2]: give each number once
 run counts --scheduler tcp://127.0.0.1:9
     no scheduler answers at tcp://127.0.0.1:9
 reproduce --cold --audit 2%

@@ -59,6 +59,8 @@ MAY_BE_EMPTY = {
     ("stackoverflow/fig3_pass_at_k", "arms"),
     ("stackoverflow/fig4_perturbation_robustness", "closely"),
 }
+# (notebook, parameter) of a list in which a number may be repeated: sizes of repositories
+MAY_REPEAT = ("mini/interval_coverage", "repositories")
 # parameters that name the user's code or documents, which a notebook in the folder `own` examines
 _MATERIALS = ("repository", "package", "corpus")
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
@@ -594,7 +596,8 @@ def problems(job: Job) -> Iterator[str]:
 
 def senseless_values(job: Job) -> Iterator[str]:
     """Yield a line for each parameter that the command line sets to a value that makes no sense: an
-    empty list, a number below 0 (or below the number in LEAST), or a number too large for a count.
+    empty list, a number below 0 (or below the number in LEAST), a number too large for a count, or
+    a list that repeats a number.
     Only the kit's notebooks are checked, because a user's notebook may have a use for such values.
     """
     for name in job.profile.given if paths.NOTEBOOKS in job.notebook.path.parents else ():
@@ -606,9 +609,12 @@ def senseless_values(job: Job) -> Iterator[str]:
         if not items and declared and not may_be_empty:
             yield f"parameter {name!r} is empty: give at least one value"
         least = LEAST.get((job.notebook.id, name), 0)
+        numbers = [item for item in items if isinstance(item, int | float)]
         # the comparison also rejects NaN and infinity
-        if any(isinstance(it, int | float) and not least <= it <= sys.maxsize for it in items):
+        if not all(least <= number <= sys.maxsize for number in numbers):
             yield f"parameter {name!r} is {value!s:.40}; it must be at least {least}, not too large"
+        elif len({*numbers}) < len(numbers) and (job.notebook.id, name) != MAY_REPEAT:
+            yield f"parameter {name!r} is {value!s:.40}: give each number once"
 
 
 def foreign_tasks(job: Job) -> Iterator[str]:

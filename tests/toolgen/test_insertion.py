@@ -75,6 +75,7 @@ WHOLE = "def f(self):\n    return 1"
         f"\ufeff\f{WHOLE}",
         f"import os\n\nX = 1\n\n\n@wraps(\n    X\n)\n{WHOLE}\n\nprint(f(X))",
         "```py\nclass C:\n    def f(self):\n        return 1\n\n\nself = C()\nself.f()\n```",
+        'class C:\n    def f(self):\n        x = """\na\n"""\n        return 1\n\n    x = 1',
         f"@overload\ndef f(self): ...\n{WHOLE}",
         f"Here it is:\n\n@overload\ndef f(self): ...\n{WHOLE}",
     ],

@@ -114,6 +114,21 @@ def cut_comments(text: str, word: str = "") -> str:
     return "".join([*kept, text[at:]])
 
 
+def _join_strings(text: str) -> str:
+    """Return ``text`` with a blank in place of each line break inside a string, so that a pattern
+    sees only the lines on which code begins. Strings after the place where ``tokens`` raises
+    SyntaxError do not change.
+    """
+    kept = []
+    at = 0
+    with suppress(SyntaxError):
+        for kind, start, end in tokens(text):
+            if kind == "string":
+                kept += [text[at:start], text[start:end].replace("\n", " ")]
+                at = end
+    return "".join([*kept, text[at:]])
+
+
 class Token(NamedTuple):
     """The text of one token, and the line (from 1) and column (from 0) where the token begins."""
 
@@ -379,7 +394,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     for text in texts + fenced[-1:]:
         # a comment may have any indentation, but belongs to the function only if more code follows
         whole = rf"^(?<!overload\n)([ \t]*){name}.*(?:(?:\n[ \t]*(?:#.*)?)*\n\1[ \t)\]}}].*)*\s*"
-        functions = [found[0] for found in re.finditer(whole, text, re.M)]
+        found = re.finditer(whole, _join_strings(text), re.M)
+        functions = [text[function.start() : function.end()] for function in found]
         is_whole = re.match(rf"\s*{name}", text) or not _is_module(location, text)
         yield from [text, *functions] if is_whole else [*functions, text]
         # removes the prose at the beginning and at the end of the text; a pattern for prose that

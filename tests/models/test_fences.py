@@ -2,10 +2,12 @@
 and close such a block.
 """
 
+import re
+
 import pytest
 
 from lookuplab.cloudapi.first_call import strip_backticks
-from lookuplab.models.completions import blocks
+from lookuplab.models.completions import blocks, code_of
 from lookuplab.stackoverflow.ds1000 import solution_of
 from lookuplab.toolgen.source import insert, location_of
 
@@ -40,11 +42,13 @@ def test_of_several_blocks_the_python_one_is_taken(other):
 
 
 @pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "1. ", "- "])
-@pytest.mark.parametrize("end", ["\n{}```\n", "\n", ""])
-def test_code_loses_the_indentation_of_its_fence(margin, end):
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+@pytest.mark.parametrize("end", ["\n{}{}\n", "\n", ""])
+def test_code_loses_the_indentation_of_its_fence(margin, fence, end):
     """See CommonMark 0.31, Sections 4.5 and 5.2. The closing fence may be missing."""
     behind = margin if margin.isspace() else " " * len(margin)
-    answer = f"Do:\n\n{margin}```python\n{behind}if x:\n{behind}    f(a=1)" + end.format(behind)
+    code = f"{margin}{fence}python\n{behind}if x:\n{behind}    f(a=1)"
+    answer = f"Do:\n\n{code}{end.format(behind, fence)}"
     assert solution_of(answer, "repaired").strip() == "if x:\n    f(a=1)"
     inside = insert(FUNCTION, location_of(FUNCTION, 1), answer)
     assert inside.text.rstrip() == "def f(x, a):\n    if x:\n        f(a=1)"
@@ -67,3 +71,16 @@ def test_a_quoted_block_loses_the_signs_of_its_quotation(fence, mark, closed):
 
 def test_a_longer_fence_holds_a_shorter_one():
     assert solution_of("````py\ns = 1\n```\nt = 2\n````", "repaired") == "s = 1\n```\nt = 2\n"
+
+
+@pytest.mark.parametrize("outer", ["````markdown", "~~~md", "```markdown"])
+@pytest.mark.parametrize("words", ["", "It is this:\n\n"])
+def test_a_block_inside_markdown_is_taken_alone(outer, words):
+    """A block with as many signs as its Markdown would end it by CommonMark, but models do this."""
+    closed = re.match("[`~]+", outer)[0]
+    answer = f"So:\n\n{outer}\n{words}```python\nf(a=1)\n```\n\nThat is it.\n{closed}\n"
+    assert strip_backticks(answer).strip() == "f(a=1)"
+    assert solution_of(answer, "repaired").strip() == "f(a=1)"
+    inside = insert(FUNCTION, location_of(FUNCTION, 1), answer)
+    assert inside.text.rstrip() == "def f(x, a):\n    f(a=1)"
+    assert code_of("```md\n- x\n```", *blocks("```md\n- x\n```")) == "- x\n"

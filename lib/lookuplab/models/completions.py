@@ -468,17 +468,20 @@ THINKING_BEGINS, THINKING_ENDS = (
         ("/", "end", "final", r"<channel\|>", "END"),
     )
 )
+LIST_MARKER = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"  # of a list item (Section 5.2)
 # the opening fence, the rest of its line, the code, and the closing fence or the end of the answer
 _BLOCK = re.compile(
-    r"(?P<fence>`{3,}|(?m:^)[ \t>]*(?P<tildes>~{3,}))(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
+    rf"(?P<fence>`{{3,}}|(?m:^)[ \t>]*{LIST_MARKER}(?P<tildes>~{{3,}}))"
+    r"(?P<info>(?(tildes)[^\n]|[^`\n])*)(?:\n|\Z)"
     r"(?P<code>.*?)(?:(?m:^)[ \t>]*(?:(?(tildes)(?P=tildes)|(?P=fence)))[`~]*[ \t]*(?m:$)|\Z)",
     re.DOTALL,
 )
 _QUOTED = re.compile(r"(?: {0,3}> ?)*")  # blockquote markers (Section 5.1)
 # the indentation, and perhaps the marker of a list item, before an opening fence
-_MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?=```|~~~)")
+_MARGIN = re.compile(rf"[ \t]*{LIST_MARKER}(?=```|~~~)")
 # labels after an opening fence
 PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3", "sage", "cython"}
+MARKDOWN = {"markdown", "md"}
 NOT_CODE = {"bash", "sh", "shell", "zsh", "console", "text", "txt", "plaintext", "output"}
 
 
@@ -529,18 +532,27 @@ def blocks(answer: str) -> list[Block]:
     shell sessions, output or plain text are left out, unless there are no others. Empty blocks are
     always left out.
 
-    A block without a closing fence extends to the end of the answer.
+    A block without a closing fence extends to the end of the answer. If a block is labelled as
+    Markdown and has blocks inside it, these take its place.
     """
-    found = []
+    found: list[tuple[Block, str]] = []
     for match in _BLOCK.finditer(answer):
-        start, end = match.span("code")
-        within = match["code"].find(match["tildes"] or match["fence"])
-        end = end if within < 0 else start + within
-        line = answer[answer.rfind("\n", 0, match.end("fence")) + 1 :]
-        start = min(end, start + len(_quoted(answer[start:end]) if _quoted(line) else ""))
-        language = re.sub(r"[{}.]|language-", " ", match["info"]).lower().split()[:1]
-        found.append((Block(match.start(), start, end), "".join(language)))
+        block, language = _labelled(answer, match)
+        # only one level, because an answer may repeat an opening fence thousands of times
+        inner = _BLOCK.finditer(answer, *match.span("code")) if language in MARKDOWN else ()
+        found += [_labelled(answer, each) for each in inner] or [(block, language)]
     filled = [one for one in found if answer[one[0].start : one[0].end].strip()]
     python = [one for one in filled if one[1] in PYTHON]
     other = [one for one in filled if one[1] not in NOT_CODE]
     return [block for block, _ in python or other or filled]
+
+
+def _labelled(answer: str, match: re.Match[str]) -> tuple[Block, str]:
+    """Return the block that a match of ``_BLOCK`` found, and its label in lower case."""
+    start, end = match.span("code")
+    within = match["code"].find(match["tildes"] or match["fence"])
+    end = end if within < 0 else start + within
+    line = answer[answer.rfind("\n", 0, match.end("fence")) + 1 :]
+    start = min(end, start + len(_quoted(answer[start:end]) if _quoted(line) else ""))
+    language = re.sub(r"[{}.]|language-", " ", match["info"]).lower().split()[:1]
+    return Block(match.start(), start, end), "".join(language)

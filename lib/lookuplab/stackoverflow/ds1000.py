@@ -19,7 +19,7 @@ from typing import Literal
 
 from lookuplab import paths
 from lookuplab.errors import UNPARSABLE, UserError, check_choice
-from lookuplab.models.completions import blocks, code_of, visible
+from lookuplab.models.completions import LIST_MARKER, blocks, code_of, visible
 from lookuplab.sandbox.server import Program
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
@@ -32,7 +32,7 @@ between <code> and \
 </code> tags, without any other non-executable things."""
 # the first function checks the solution's values, the second the text of its code
 TEST_FUNCTIONS = ("test_execution", "test_string")
-FENCE = re.compile(r"```|^[ >]{0,9}~~~", re.MULTILINE)
+FENCE = re.compile(rf"```|^[ \t>]{{0,9}}{LIST_MARKER}~~~", re.MULTILINE)
 INSERT = "[insert]"  # marks the solution's place in a context
 
 

@@ -25,7 +25,7 @@ from parso.python.tokenize import tokenize as parso_tokens
 from parso.tree import Leaf
 
 from lookuplab.errors import UNPARSABLE, UserError
-from lookuplab.models.completions import blocks, code_of, visible
+from lookuplab.models.completions import LIST_MARKER, blocks, code_of, visible
 from lookuplab.paths import is_special
 
 # 1. Tokens
@@ -390,7 +390,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
     name = rf"(?:async[ \t]+)?def[ \t]+{location.name}\b"
     fenced = [code_of(answer, block) for block in blocks(answer)]
     fenced.sort(key=lambda block: bool(re.search(name, block)))
-    texts = [] if re.match(r"\s*(```|~~~)", answer) else [answer]
+    opening = rf"\s*{LIST_MARKER}(?:```|~~~)"
+    texts = [] if re.match(opening, answer) else [answer]
     for text in texts + fenced[-1:]:
         # a comment may have any indentation, but belongs to the function only if more code follows
         whole = rf"^(?<!overload\n)([ \t]*){name}.*(?:(?:\n[ \t]*(?:#.*)?)*\n\1[ \t)\]}}].*)*\s*"
@@ -405,6 +406,8 @@ def _code_candidates(location: Location, answer: str) -> Iterator[str]:
             lambda run: run[0] * (run.start() > 0 and run.end() < len(run.string)),
             text,
         )
+        if re.match(opening, bare):  # `~~~python` would parse, as an expression
+            continue
         yield bare
         first, _, rest = bare.lstrip("\n").partition("\n")
         indents = [_indent(line) for line in rest.split("\n") if line.strip()]

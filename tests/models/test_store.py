@@ -3,6 +3,7 @@ answers, error messages, export and import. No answer is ever overwritten.
 """
 
 import math
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -187,6 +188,18 @@ def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
         with refused("readonly"):
             complete(model, many_prompts(2), store=store)
     assert model.calls == []
+
+
+def test_a_store_in_a_read_only_folder_is_read_and_nothing_is_written_beside_it(
+    tmp_path, monkeypatch
+):
+    with Kept(tmp_path / "s.sqlite") as store:
+        store.add({"a": "b"})
+    # root could write in a folder in spite of its mode
+    monkeypatch.setattr(os, "access", lambda place, _: place != tmp_path)
+    with Kept(tmp_path / "s.sqlite") as store:
+        assert store.lookup(["a", "c"]) == ({"a": "b"}, ["c"])
+        assert [*tmp_path.iterdir()] == [tmp_path / "s.sqlite"]
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):

@@ -199,11 +199,16 @@ class AnswerStore:
     def journals(self) -> Journals | None:
         """Return the journals to which rows are added, or None if rows are added to the SQLite
         file. Journals are used if the file system is not local (``is_local``). Once the folder of
-        journals exists, they are always used, so that all processes add rows in the same way.
+        journals exists, they are always used, so that all processes add rows in the same way. They
+        are also used if nothing can be written in the store's folder, because SQLite would write
+        there even to read the file.
         """
+        if not self._is_file:
+            return None
         folder = Path(f"{self.path}.journals")
-        is_shared = self._is_file and (folder.exists() or not is_local(folder.parent))
-        return Journals(folder) if is_shared else None
+        is_read_only = Path(self.path).exists() and not os.access(folder.parent, os.W_OK)
+        is_used = folder.exists() or is_read_only or not is_local(folder.parent)
+        return Journals(folder) if is_used else None
 
     @cached_property
     def db(self) -> sqlite3.Connection:

@@ -337,7 +337,9 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
             lease.acquire(timeout=-1 if wait else 0)
         except Timeout as error:
             if lease.owner and "cannot probe" not in str(error):
-                raise
+                if not _is_zombie(lease.pid):
+                    raise
+                lease.force_break()
             # If another process has just created the lock file, it names itself there within a
             # second. Otherwise the file is damaged, and this process takes the lock.
             if not lease.owner:
@@ -352,6 +354,17 @@ def hold_lock(place: Path, does: str, wait: bool = False) -> Iterator[None]:
         yield
     finally:
         lease.release()
+
+
+def _is_zombie(pid: int | None) -> bool:
+    """Return whether a process has ended, but its parent has not asked for its exit code yet. In a
+    container whose first process never asks, it stays so, and filelock takes it for alive.
+    """
+    import psutil  # slow to import
+
+    with suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    return False
 
 
 # 5. Interruptions: a command ends at once, and so do all processes that it started; finished work

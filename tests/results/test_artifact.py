@@ -8,7 +8,7 @@ from doors import refused
 from matplotlib.figure import Figure
 
 from lookuplab import paths
-from lookuplab.results.artifact import Artifact, read_csv, side_by_side, to_csv
+from lookuplab.results.artifact import Artifact, read_csv, read_record, side_by_side, to_csv
 
 ROW = {"model": "m", "condition": "low", "metric": "valid"}
 ROW |= {"value": 100 / 3, "ci_low": 20.0, "ci_high": 50.5, "n": 267}
@@ -120,3 +120,10 @@ def test_numbers_side_by_side_have_interval_and_n_and_counts_stand_alone():
     }
     assert list(side_by_side(rows, ["p"]).p) == ["0.125"]
     assert side_by_side(rows, ["absent"]).empty
+
+
+@pytest.mark.parametrize("content", ["{}", '{"parameters": null}', "[]", "null"])
+def test_a_json_without_parameters_is_one_line_that_names_the_file(content, tmp_path):
+    (tmp_path / "x.json").write_text(content)
+    with refused(r"x.json (is damaged|has no parameters).*: run its notebook again"):
+        read_record(tmp_path / "x")

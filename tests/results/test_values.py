@@ -4,6 +4,7 @@ table agrees with the others.
 
 import pandas as pd
 import pytest
+from doors import refused
 
 from lookuplab import paths
 from lookuplab.results import paper
@@ -66,3 +67,13 @@ def test_toolgen_changes_are_relative_to_the_baseline():
         name = metric.removesuffix("_relative_change")
         base, ours = known[model, "base", name], known[model, "toolgen", name]
         assert 100 * (ours - base) / base == pytest.approx(value, abs=0.0501)
+
+
+@pytest.mark.parametrize(
+    "content", ["title: x", "references:", "references: [{title: x}]", "references: [x]", "[]"]
+)
+def test_a_citation_file_that_names_no_papers_is_one_line(content, tmp_path, monkeypatch):
+    (tmp_path / "CITATION.cff").write_text(content)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    with refused("CITATION.cff needs references with abbreviation and title"):
+        paper.titles()

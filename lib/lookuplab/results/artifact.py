@@ -256,10 +256,13 @@ def _frame(content: bytes) -> pd.DataFrame:
 
 def read_record(place: Path) -> dict[str, Any]:
     """Return the provenance that ``save`` wrote to the JSON at ``place`` (without suffix). Raises
-    UserError if the JSON is damaged.
+    UserError if the JSON is damaged or lacks the notebook's parameters.
     """
     file = place.with_suffix(".json")
-    return parse_record(file, file.read_bytes())
+    record = parse_record(file, file.read_bytes())
+    if not isinstance(record.get("parameters"), dict):
+        raise UserError(f"{file} has no parameters: run its notebook again")
+    return record
 
 
 def parse_record(file: str | Path, content: bytes) -> dict[str, Any]:

@@ -31,10 +31,17 @@ def read_yaml(file: Path) -> Any:
 
 def titles() -> dict[str, str]:
     """Return {folder of a paper: the paper's title} from the references in CITATION.cff. The
-    folder's name is the reference's ``abbreviation`` in lower case.
+    folder's name is the reference's ``abbreviation`` in lower case. Raises UserError if a field is
+    missing.
     """
-    cited = read_yaml(paths.ROOT / "CITATION.cff")["references"]
-    return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
+    file = paths.ROOT / "CITATION.cff"
+    cited = read_yaml(file)
+    try:
+        return {one["abbreviation"].lower(): one["title"] for one in cited["references"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{file} needs references with abbreviation and title: {type(error).__name__} {error}"
+        ) from error
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:

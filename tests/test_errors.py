@@ -12,6 +12,11 @@ def test_a_misspelt_name_of_many_gets_the_three_nearest():
         check_choice("notebook", "tablee", names, ", see a")
 
 
+def test_where_nothing_can_be_chosen_the_message_says_so():
+    with refused(r"the parameter is 'x'; there is none to choose from$"):
+        check_choice("the parameter", "x", [])
+
+
 NO_MEMORY = [
     MemoryError(),
     ImportError("libscipy.so: failed to map segment from shared object"),

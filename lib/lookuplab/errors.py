@@ -57,7 +57,8 @@ def check_choice(what: str, value: object, choices: Collection[object], others: 
     holding = sorted((name for name in names if str(value) in name), key=len)
     near = [*holding, *difflib.get_close_matches(str(value), names, most, cutoff=0)]
     told = ", ".join([*dict.fromkeys(near)][:most])
-    raise UserError(f"{what} is {value!r}; it must be {told}{rest}{others}")
+    must = f"it must be {told}{rest}{others}" if names else "there is none to choose from"
+    raise UserError(f"{what} is {value!r}; {must}")
 
 
 def first_line(error: BaseException) -> str:

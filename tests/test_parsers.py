@@ -218,6 +218,7 @@ score cloudapi empty.jsonl
 score cloudapi bytes.jsonl
 score cloudapi number.jsonl
 score cloudapi right.jsonl -o .
+score cloudapi right.jsonl -o -
 score cloudapi right.jsonl --index empty.jsonl
 score cloudapi targets.jsonl
 score cloudapi right.jsonl -o /proc/self/mem

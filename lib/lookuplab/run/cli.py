@@ -63,9 +63,11 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command. Raises UserError if its ``--output`` would replace a file that another
-        argument or option names.
+        argument or option names, or if it is "-".
         """
         if output := ctx.params.get("output"):
+            if output == Path("-"):
+                raise UserError("-o - names no file; without -o, `score` writes to stdout")
             given = (value for name, value in ctx.params.items() if name != "output")
             keep_inputs(output, given)
         return super().invoke(ctx)

@@ -504,17 +504,17 @@ class LocalModel:
             rows.append(
                 DecodingRow(prompt, sample, kept, len(ids) - len(kept), before, limit, make)
             )
-        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
         yield from self._write(rows, decoding, self.end_of_text)
 
     def _write(
         self, rows: "list[DecodingRow]", decoding: Decoding, end_of_text: frozenset[int]
     ) -> Batches:
-        """Decode these rows in this order. Yield lists of the answers that ended since the last
-        list.
+        """Decode these rows, the longest prompts first. Yield lists of the answers that ended since
+        the last list.
         """
         from lookuplab.models.decoding import decode_rows
 
+        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
         return decode_rows(self, rows, decoding, end_of_text)
 
     def _name_constraint(self, prompt: Prompt, before: list[int]) -> Constraint | None:
@@ -550,7 +550,6 @@ class LocalModel:
                 )
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
-        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id))
         yield from self._write(rows, Decoding(), frozenset())
 
     def _encode(self, prompt: Prompt) -> list[int]:

@@ -394,13 +394,7 @@ class AnswerStore:
                 faults[key] = fault
         rows = [(key, f"{text}\n{digest(key + text)}") for key, text in texts.items()]
         damaged = self._damaged & texts.keys()
-        with self._readable_errors():
-            if self.journals:
-                self.journals.append([*((key, None) for key in sorted(damaged)), *rows])
-            else:
-                with self.db:
-                    self._delete(damaged)
-                    self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
+        self._write(sorted(damaged), rows)
         self._damaged -= damaged
         # if a flipped bit has changed the order of the keys, SQLite no longer finds all of them
         if texts.keys() - self.present(texts):
@@ -415,15 +409,17 @@ class AnswerStore:
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete the answers with these keys from the file. The record is not changed."""
+        self._write([*keys], [])
+
+    def _write(self, deleted: list[str], rows: list[tuple[str, str]]) -> None:
+        """Delete the rows with the keys ``deleted``, and then add ``rows``, at once."""
         with self._readable_errors():
             if self.journals:
-                self.journals.append((key, None) for key in keys)
+                self.journals.append([*((key, None) for key in deleted), *rows])
             else:
                 with self.db:
-                    self._delete(keys)
-
-    def _delete(self, keys: Iterable[str]) -> None:
-        self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps([*keys])])
+                    self.db.execute(f"DELETE FROM {self.name} {OF_KEYS}", [json.dumps(deleted)])
+                    self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ import sys
 import textwrap
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -104,14 +104,7 @@ def cut_comments(text: str, word: str = "") -> str:
     """Return ``text`` without the comments that contain ``word``. If ``word`` is "", all comments
     are removed. Comments after the place where ``tokens`` raises SyntaxError stay.
     """
-    kept = []
-    at = 0
-    with suppress(SyntaxError):
-        for kind, start, end in tokens(text):
-            if kind == "comment" and word in text[start:end]:
-                kept.append(text[at:start])
-                at = end
-    return "".join([*kept, text[at:]])
+    return _change(text, "comment", lambda comment: "" if word in comment else comment)
 
 
 def _join_strings(text: str) -> str:
@@ -119,12 +112,19 @@ def _join_strings(text: str) -> str:
     sees only the lines on which code begins. Strings after the place where ``tokens`` raises
     SyntaxError do not change.
     """
+    return _change(text, "string", lambda string: string.replace("\n", " "))
+
+
+def _change(text: str, changed: str, change: Callable[[str], str]) -> str:
+    """Return ``text`` with each token of the kind ``changed`` replaced by ``change(token)``, up to
+    the place where ``tokens`` raises SyntaxError.
+    """
     kept = []
     at = 0
     with suppress(SyntaxError):
         for kind, start, end in tokens(text):
-            if kind == "string":
-                kept += [text[at:start], text[start:end].replace("\n", " ")]
+            if kind == changed:
+                kept += [text[at:start], change(text[start:end])]
                 at = end
     return "".join([*kept, text[at:]])
 

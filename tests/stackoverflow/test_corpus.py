@@ -24,6 +24,9 @@ def test_the_published_fields_are_read_as_the_schema(written_file):
     ("bad", "said"),
     [
         (LINE | {"id": "2", "description": ""}, "line 2: a snippet needs"),
+        (LINE | {"id": None}, "line 2: a snippet needs"),
+        (LINE | {"id": "2", "description": None}, "line 2: a snippet needs"),
+        (LINE | {"id": "2", "code": ["a", "b"]}, "line 2: a snippet needs"),
         ("{", "line 2: "),
         ("[]", "line 2: not an object"),
         (LINE, "2 snippets with 1 ids"),
@@ -79,7 +82,9 @@ NO_QUERIES = """\
 {"query": "q", "relevant_ids": []} | line 1 is not a query
 {"query": "q", "relevant_ids": "ab"} | line 1 is not a query
 {"query": "q", "relevant_ids": 3} | line 1 is not a query
-{"query": ["q"], "relevant_ids": ["a"]} | line 1 is not a query"""
+{"query": ["q"], "relevant_ids": ["a"]} | line 1 is not a query
+{"query": " ", "relevant_ids": ["a"]} | line 1 is not a query
+{"query": "q", "relevant_ids": ["a", null]} | line 1 is not a query"""
 
 
 @pytest.mark.parametrize("case", NO_QUERIES.splitlines())

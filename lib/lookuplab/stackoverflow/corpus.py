@@ -99,7 +99,13 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     relevant: dict[str, dict[str, None]] = defaultdict(dict)
     for number, record in paths.json_lines(file):
         text, ids = record.get("query"), record.get("relevant_ids")
-        if not (text and ids and isinstance(text, str) and isinstance(ids, list)):
+        if not (
+            isinstance(text, str)
+            and text.strip()
+            and isinstance(ids, list)
+            and ids
+            and all(isinstance(id, int | str) for id in ids)
+        ):
             raise UserError(
                 f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
             )
@@ -140,15 +146,15 @@ def answerable(queries: Sequence[Query], snippets: Collection[Snippet]) -> list[
 
 def _snippets(file: Path) -> Iterator[Snippet]:
     for number, record in paths.json_lines(file):
-        id, description, code = (
-            str(record.get(name, "")) for name in ("id", "description", "code")
-        )
-        if not (id.strip() and description.strip() and code.strip()):
+        id, description, code = (record.get(name, "") for name in ("id", "description", "code"))
+        # str() would turn a null into the word "None", which then looks like a description
+        texts = isinstance(description, str) and isinstance(code, str) and isinstance(id, int | str)
+        if not (texts and str(id).strip() and description.strip() and code.strip()):
             raise UserError(f"{file}: line {number}: a snippet needs id, description and code")
         source = record.get("source") or record.get("attribution") or file.name
         if isinstance(source, list):  # SO-DS lists several addresses; the last is the question's
             source = source[-1]
-        yield Snippet(id, description, code, str(source), record.get("licence", ""))
+        yield Snippet(str(id), description, code, str(source), record.get("licence", ""))
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:

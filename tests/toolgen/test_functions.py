@@ -105,6 +105,13 @@ def test_tabs_form_feeds_and_other_separators_do_not_shift_positions(tmp_path):
     assert [t[:2] for t in function.tokens if t.text == "total"] == [(6, 5), (7, 12)]
 
 
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_form_feed_on_the_line_of_a_def_changes_no_indentation(tmp_path, indent):
+    method = textwrap.indent(PLAIN, indent)
+    [function] = take(tmp_path, f"class A:\n    x = 1\n\x0c{method}").functions
+    assert function.source + "\n" == PLAIN
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -473,6 +473,8 @@ def reindent(text: str, indent: str, old: str | None = None) -> str:
         old = _indent(next(filter(str.strip, lines), ""))
     if old == indent:
         return text
+    # Python ignores form feeds at the beginning of a line, and not every line has them
+    old = old.lstrip("\f")
     inside: set[int] = set()  # 0-based numbers of the lines that begin inside a string
     code = textwrap.dedent(text)
     with suppress(SyntaxError):  # strings after an error are not found, so their lines may change
@@ -483,6 +485,7 @@ def reindent(text: str, indent: str, old: str | None = None) -> str:
     for number, line in enumerate(lines):
         if not line.strip() or number in inside:
             continue
+        line = line.lstrip("\f")
         if line.startswith(old):
             lines[number] = indent + line[len(old) :]
         elif not indent:  # the line has less indentation than ``old``, so it loses all of it

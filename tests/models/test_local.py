@@ -20,11 +20,13 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from tiny_architectures import (
     CONTEXT,
+    TOLERANCE,
     answered,
     assert_equal,
     assert_log_probabilities,
     by_request,
     byte_tokenizer,
+    log_probabilities,
     save,
 )
 from transformers import AutoModelForCausalLM
@@ -357,6 +359,18 @@ def test_a_chat_prompt_goes_through_the_template(llama, plain, options, template
     assert (asked.token_ids, asked.prompt_tokens) == (same.token_ids, same.prompt_tokens)
     with refused("chat model cannot be restricted to given names"):
         answer(model, Prompt("p", "client.", choices=("a",)), SHORT)
+
+
+def test_a_chat_prompt_keeps_the_end_of_text_token_of_its_template(llama):
+    model = load(f"{llama}?chat=true")
+    model.tokenizer.chat_template = "{% for m in messages %}{{ m.content }}</s>{% endfor %}"
+    message = model.prompt_ids("client.")
+    asked = answer(model, Prompt("p", "client."), SHORT)
+    assert asked.prompt_tokens == len(message) + 1
+    assert asked.token_logprobs == pytest.approx(
+        log_probabilities(model, [*message, model.tokenizer.eos_token_id], list(asked.token_ids)),
+        abs=TOLERANCE,
+    )
 
 
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama, monkeypatch):

@@ -459,13 +459,15 @@ class LocalModel:
         is False for the text from a chat template, which already contains them.
 
         An end-of-text token that the tokenizer adds is removed for a causal model, so that the
-        answer can continue the prompt. A model must read at least one token, so an empty prompt
-        becomes the begin-of-text token or, if there is none, the end-of-text token. Raises
-        UserError if the tokenizer has neither.
+        answer can continue the prompt. An end-of-text token from a chat template is kept, because
+        it ends the user's message (DialoGPT's template). A model must read at least one token, so
+        an empty prompt becomes the begin-of-text token or, if there is none, the end-of-text token.
+        Raises UserError if the tokenizer has neither.
         """
         encoded = self.tokenizer(text, add_special_tokens=special, verbose=False)
         ids: list[int] = encoded["input_ids"]
-        if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
+        may_be_added = special and self.causal and len(ids) > 1
+        if may_be_added and ids[-1] == self.tokenizer.eos_token_id:
             ids = ids[:-1]
         starts = self.tokenizer.bos_token_id, self.tokenizer.eos_token_id
         ids = ids or [start for start in starts if start is not None][:1]

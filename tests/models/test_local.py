@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from doors import refused
-from peft import LoraConfig, get_peft_model
+from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from tiny_architectures import (
     CONTEXT,
@@ -33,7 +33,7 @@ from transformers import AutoModelForCausalLM
 
 from lookuplab import paths, work
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.decoding import TURNS, choose, nucleus, top_two
+from lookuplab.models.decoding import TURNS, choose, distributions, nucleus, top_two
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decode
 
@@ -582,6 +582,43 @@ def test_an_adapter_whose_weights_do_not_match_is_not_answered_by_its_base(
     )
     with_weights(change, "adapter_model.safetensors")(tmp_path)
     with refused(f"adapter {tmp_path.name} .*{message}"):
+        answer(load(str(tmp_path)), PROMPTS[0], SHORT)
+
+
+def save_adapter(folder, base, config):
+    """Write an adapter with random weights for ``base``, and return its PEFT model."""
+    adapted = get_peft_model(AutoModelForCausalLM.from_pretrained(base), config)
+    with torch.no_grad():
+        for weight in filter(lambda each: each.requires_grad, adapted.parameters()):
+            weight.normal_(0, 0.3)
+    adapted.save_pretrained(folder, save_embedding_layers=False)
+    return adapted.eval()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target_modules": ["lm_head"]},
+        {"target_modules": ["embed_tokens"]},
+        {"target_modules": ["q_proj"], "layer_replication": [(0, 2), (1, 2)]},
+    ],
+)
+def test_an_adapter_on_a_shared_weight_changes_only_the_layers_that_it_names(tmp_path, options):
+    """The base's embeddings and head share a weight, and so do the layers that PEFT repeats."""
+    tied = save(tmp_path / "base", "llama", settings={"tie_word_embeddings": True})
+    adapted = save_adapter(tmp_path / "adapter", tied, LoraConfig(**options))
+    model = load(str(tmp_path / "adapter"))
+    done = answer(model, PROMPTS[0], LONG)
+    before = model.prompt_ids(PROMPTS[0].text)
+    chances = distributions(adapted.base_model.model, before, list(done.token_ids))
+    expected = chances.log()[torch.arange(len(done.token_ids)), list(done.token_ids)]
+    assert done.token_logprobs == pytest.approx(expected.tolist(), abs=TOLERANCE)
+
+
+def test_an_adapter_that_cannot_be_merged_is_one_line(llama, tmp_path):
+    prompt_tuning = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
+    save_adapter(tmp_path, llama, prompt_tuning)
+    with refused(f"adapter {tmp_path.name} cannot be merged into its base: "):
         answer(load(str(tmp_path)), PROMPTS[0], SHORT)
 
 

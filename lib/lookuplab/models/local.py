@@ -10,6 +10,7 @@ import math
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -332,6 +333,8 @@ class LocalModel:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
             with warnings.catch_warnings():  # PEFT 0.21 still reads an attribute by its old name
                 warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+                # PEFT warns of the mistake in merging that ``_merge`` prevents
+                warnings.filterwarnings("ignore", "Model (has|with) `tie_word_embeddings=True`")
                 adapted = self._read(
                     lambda place, **_: PeftModel.from_pretrained(module, place), str(self.adapter)
                 )
@@ -346,7 +349,7 @@ class LocalModel:
                         f"adapter {self.name} {what} ({min(names)} ..., {len(names)} of "
                         f"{len(known)}); does it belong to this base, and did PEFT save it?"
                     )
-            adapted.merge_and_unload()
+            self._merge(adapted)
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
             # The head computes in float32. In bfloat16, logits between 16 and 32 would be rounded
@@ -357,6 +360,37 @@ class LocalModel:
         decoder: PreTrainedModel = module.eval()
         check_steps(self, decoder)
         return decoder
+
+    def _merge(self, adapted: Any) -> None:
+        """Merge the adapter into the base model. Raises UserError if PEFT cannot merge it, such as
+        a prompt-tuning adapter, which has no weights for the base's layers.
+
+        Some layers share one weight: tied embeddings and head, or the layers that
+        ``layer_replication`` repeats. An adapted layer first gets its own copy of such a weight.
+        Otherwise, merging would change the other layers, too.
+        """
+        import torch
+        from peft.tuners.tuners_utils import BaseTunerLayer
+
+        parts = [*adapted.modules()]
+        users = Counter(id(weight) for part in parts for weight in part.parameters(recurse=False))
+        for part in parts:
+            if not isinstance(part, BaseTunerLayer):
+                continue
+            layer = part.get_base_layer()
+            for name, weight in [*layer.named_parameters(recurse=False)]:
+                if users[id(weight)] > 1:
+                    own = torch.nn.Parameter(weight.detach().clone(), requires_grad=False)
+                    setattr(layer, name, own)
+        try:
+            with warnings.catch_warnings():  # PEFT warns that the weights are no longer shared
+                warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
+                adapted.merge_and_unload()
+        # each kind of adapter has its own limits
+        except Exception as error:
+            raise UserError(
+                f"adapter {self.name} cannot be merged into its base: {first_line(error)}"
+            ) from error
 
     def _device_map(self, kind: Any) -> str | dict[str, str | int] | None:
         """Return the ``device_map`` for Transformers. If the user set ``device_map``, return this

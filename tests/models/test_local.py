@@ -622,6 +622,22 @@ def test_an_adapter_that_cannot_be_merged_is_one_line(llama, tmp_path):
         answer(load(str(tmp_path)), PROMPTS[0], SHORT)
 
 
+def test_an_adapter_beside_the_weights_of_a_whole_model_is_refused(llama, tmp_path):
+    """Transformers would load the adapter's base in place of these weights. Beside config.json
+    alone, as Axolotl writes it, an adapter is an adapter.
+    """
+    both = shutil.copytree(llama, tmp_path / "both")
+    LoraConfig(base_model_name_or_path=llama).save_pretrained(both)
+    with refused(f"model both: {both} has adapter_config.json"):
+        load(str(both))
+    LoraConfig(base_model_name_or_path=str(both)).save_pretrained(tmp_path / "on_both")
+    with refused(f"model on_both: {both} has adapter_config.json"):
+        load(str(tmp_path / "on_both"))
+    (both / "model.safetensors").unlink()
+    model = load(str(both))
+    assert (model.adapter, model.source) == (both, (llama, None))
+
+
 @pytest.mark.parametrize(
     ("named", "typed"),
     [("models/base", ""), ("./models/base", ""), ("../base", "models/sub"), ("base", "models")],

@@ -141,7 +141,14 @@ class LocalModel:
         self.source = (str(folder), None) if folder.is_dir() else split_revision(self.place)
         if self.adapter:
             self.source = base_of(folder)
-        for place in filter(Path.is_dir, (folder, Path(self.source[0]))):
+        whole = Path(self.source[0])
+        if (whole / ADAPTER).is_file():
+            raise UserError(
+                f"model {self.name}: {whole} has {ADAPTER}, so Transformers would load the base of "
+                "that adapter, not the weights in this folder; move the adapter's files "
+                "(adapter_*) to another folder, or save the merged model without them"
+            )
+        for place in filter(Path.is_dir, (folder, whole)):
             model_files(place)  # raises UserError now if a file is missing
         if not self.dtype:
             import torch

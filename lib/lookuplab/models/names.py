@@ -159,10 +159,14 @@ def model_folder(name: str) -> Path:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether the folder contains an adapter: it has PEFT's configuration, but no
-    config.json of a checkpoint.
+    """Return whether the folder contains an adapter and no whole model: it has PEFT's
+    configuration, but no weights of a checkpoint. Some tools write the base's config.json beside
+    the adapter.
     """
-    return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
+    is_whole = (folder / "config.json").is_file() and any(
+        any(folder.glob(weights)) for weights in ("model*.safetensors", "pytorch_model*.bin")
+    )
+    return (folder / ADAPTER).is_file() and not is_whole
 
 
 def is_model(folder: Path) -> bool:

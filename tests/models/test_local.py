@@ -323,6 +323,30 @@ def test_only_rotary_positions_go_on_beyond_the_checkpoint_s_context(checkpoint)
         LocalModel(checkpoint("gpt2"), context=97)
 
 
+def with_rotation(folder, **rotation):
+    """Write a Llama with these settings of rotary positions, and return its folder."""
+    rotary = {"rope_theta": 10000.0, "original_max_position_embeddings": 48} | rotation
+    return save(folder, "llama", settings={"rope_parameters": rotary})
+
+
+def test_dynamic_positions_do_not_go_on_beyond_the_checkpoint_s_context(tmp_path):
+    """Beyond the context, their angles depend on the longest text that was read before."""
+    dynamic = str(with_rotation(tmp_path, rope_type="dynamic", factor=2.0))
+    assert LocalModel(dynamic).context == CONTEXT
+    with refused("context is 97; it has positions for 96 tokens"):
+        LocalModel(dynamic, context=97)
+
+
+def test_a_long_prompt_changes_no_rotation_of_a_short_one(tmp_path):
+    """Transformers rotates a whole batch by other angles if one text passes the original length."""
+    longrope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+    model = LocalModel(str(with_rotation(tmp_path, **longrope)))
+    short, long = Prompt("short", "x ="), Prompt("long", "client.\n" * 20)
+    together = answers(model, LONG, short, long)
+    assert len(model.prompt_ids(long.text)) > 48
+    assert_equal(together, answers(model, LONG, short) | answers(model, LONG, long))
+
+
 def test_an_empty_or_a_cut_prompt_begins_with_the_begin_of_text_token(llama):
     model = LocalModel(llama, context=5)
     decoding = Decoding(max_new_tokens=2, truncation="left")

@@ -76,10 +76,11 @@ def decode_rows(
     yield the answers that have ended, so that a killed process loses only answers in progress.
 
     A batch has at most ``batch_size`` rows (by default, ROWS or FAST_ROWS). On a CPU,
-    ``CPU_TOKENS`` is another limit. If memory runs out, or if the architecture cannot read a batch
-    beyond the context, the unfinished rows of the batch start again in batches of half the size,
-    and later batches are no larger. Raises UserError if a single row does not fit. A row whose tool
-    failed (``tokens.Lost``) is reported and left out.
+    ``CPU_TOKENS`` is another limit. A row that may pass ``turning_length`` is a batch of its own.
+    If memory runs out, or if the architecture cannot read a batch beyond the context, the
+    unfinished rows of the batch start again in batches of half the size, and later batches are no
+    larger. Raises UserError if a single row does not fit. A row whose tool failed (``tokens.Lost``)
+    is reported and left out.
 
     The order is fixed, so an uninterrupted run forms the same batches each time, unless memory runs
     out. A run that is resumed after a kill forms other batches, which may change the last digits of
@@ -93,9 +94,12 @@ def decode_rows(
     on_cpu = bool(rows) and model.module.device.type == "cpu"
     budget = CPU_TOKENS * (2 if model.fast or decoding.n > 1 else 1) if on_cpu else math.inf
     most = model.batch_size or (FAST_ROWS if on_cpu and model.fast else ROWS)
+    turn = turning_length(model.module) if rows else math.inf
     while rows:
         each = len(rows[0].ids)
         size = max(1, int(min(most, budget // each)))
+        if each + rows[0].limit > turn:  # a shorter row beside it would be rotated as this one
+            size = 1
         batch, rows = rows[:size], rows[size:]
         size = len(batch)
         kept = time.monotonic()
@@ -470,6 +474,17 @@ class Batch:
         )
         logits: torch.Tensor = output.logits[:, -1].float().to(self.mask.device)
         return logits
+
+
+def turning_length(module: PreTrainedModel) -> float:
+    """Return the number of tokens from which on Transformers rotates all positions of a batch by
+    other angles (``longrope``, in Phi-3), even those of shorter texts. Return inf for a model whose
+    angles do not depend on the longest text.
+    """
+    rotation = getattr(module.config.get_text_config(), "rope_parameters", None) or {}
+    if rotation.get("rope_type") != "longrope":
+        return math.inf
+    return float(rotation["original_max_position_embeddings"])
 
 
 def decoder_start(module: PreTrainedModel) -> int:

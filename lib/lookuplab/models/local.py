@@ -162,9 +162,11 @@ class LocalModel:
             if (value := getattr(self, name))
         }
         self.causal, limit = self._limit()
-        # only rotary positions, whose configuration has this attribute, go on beyond the limit
+        # Only rotary positions, whose configuration has this attribute, go on beyond the limit.
+        # "dynamic" ones depend there on the longest text that the model has read so far.
         is_beyond = self.context and limit and self.context > limit
-        if is_beyond and not hasattr(self.config.get_text_config(), "rope_parameters"):
+        rotation = is_beyond and getattr(self.config.get_text_config(), "rope_parameters", None)
+        if is_beyond and (not rotation or rotation.get("rope_type") == "dynamic"):
             raise UserError(
                 f"model {self.name}: context is {self.context}; it has positions for {limit} tokens"
             )

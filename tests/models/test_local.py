@@ -551,6 +551,8 @@ FAILING = "{{ messages[0].nothing.at_all }}"
         (written("config.json", "[]"), "x", "cannot load model"),
         (written("generation_config.json", '{"eos_'), "x", "generation_config.json is damaged"),
         (written("generation_config.json", "[]"), "x", "generation_config.json is damaged"),
+        (written("generation_config.json", '{"eos_token_id": "</s>"}'), "x", "has '</s>', which"),
+        (written("generation_config.json", '{"eos_token_id": [[1]]}'), "x", r"has \[1\], which"),
         (written("model.safetensors", LFS), "x", "Git LFS pointer.*git lfs pull"),
         (lost_link, "x", "generation_config.json .a broken link.: No such file"),
         (

@@ -490,6 +490,11 @@ class LocalModel:
         # if a model also reads images, for example, its configuration may have no ``eos_token_id``
         ends = getattr(config, "eos_token_id", None)
         configured = ends if isinstance(ends, list) else [ends]
+        if unfit := [end for end in configured if not isinstance(end, int | None)]:
+            raise UserError(
+                f"cannot load model {self.place}: its eos_token_id has {unfit[0]!r}, which is not "
+                "the number of a token (generation_config.json)"
+            )
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property
